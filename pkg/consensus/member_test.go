@@ -2,7 +2,6 @@ package consensus_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -92,18 +91,6 @@ func (n *node) work(t *testing.T, workers int) {
 		n.link.Hang.Store(false)
 		_ = n.th.Close()
 	})
-}
-
-// pool starts n processors and gives them time to agree.
-func pool(t *testing.T, n, workers int, opts ...consensus.Option) (driver.Store, []*node) {
-	t.Helper()
-	store := memstore.New()
-	nodes := make([]*node, n)
-	for i := range nodes {
-		nodes[i] = start(t, store, fmt.Sprintf("p%02d", i), workers, opts...)
-	}
-	time.Sleep(5 * time.Second)
-	return store, nodes
 }
 
 func sum(nodes []*node) (total float64) {

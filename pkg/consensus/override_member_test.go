@@ -42,17 +42,6 @@ func requireCeiling(t *testing.T, want float64, nodes ...*node) {
 	})
 }
 
-func used(nodes []*node, d time.Duration) (total int64) {
-	for _, n := range nodes {
-		n.used.Store(0)
-	}
-	time.Sleep(d)
-	for _, n := range nodes {
-		total += n.used.Load()
-	}
-	return total
-}
-
 func TestInvalidOverrideIsRefusedWhenItIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := world.NewServer()

@@ -24,7 +24,7 @@ type Order struct {
 func NewOrder(t *testing.T, line, text string) *Order {
 	t.Helper()
 	o := &Order{T: t, Line: line, Set: map[string]string{}}
-	for _, w := range strings.Fields(text) {
+	for w := range strings.FieldsSeq(text) {
 		if key, value, ok := strings.Cut(w, "="); ok {
 			o.Set[key] = value
 		} else {

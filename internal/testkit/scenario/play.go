@@ -38,12 +38,14 @@ func Play(t *testing.T, files string, begin func(t *testing.T, kind string) Worl
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
 			lines := strings.Split(string(text), "\n")
-			for from, to := 0, 0; from < len(lines); from = to {
-				for to = from + 1; to < len(lines) && (lines[to-1] != "" || !strings.HasPrefix(lines[to], "# ")); {
+			for from := 0; from < len(lines); {
+				to := from + 1
+				for to < len(lines) && (lines[to-1] != "" || !strings.HasPrefix(lines[to], "# ")) {
 					to++
 				}
 				s := &script{number: from + 1, lines: lines[from:to], begin: begin, kinds: append(slices.Clone(kinds), "")}
 				t.Run(strings.TrimLeft(lines[from], "# "), s.playKinds)
+				from = to
 			}
 			if *update {
 				require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))

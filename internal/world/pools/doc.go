@@ -13,7 +13,7 @@
 //	arrivals NAME WHO[:TAG] RATE ..: calls that come by themselves, RATE tokens per second at each pod
 //	stop NAME: the callers of a pod or of that name; service S RATE [overloaded]: it accepts so many calls a second, and refuses the others
 //	kill WHO: it is not heard of any more; leave WHO, leaves WHO: without waiting for the end of that
-//	cut WHO, hang WHO, mend WHO, deaf WHO, hears WHO; slow WHO D: each request; saves WHO D: each one to save
+//	cut WHO, hang WHO, mend WHO, deaf WHO: it hears no news, and is not heard; slow WHO D: each request
 //	file WHO 50: another limit in the settings file of a pod with file=
 //	store forgets [skew=1h]; store copies: an older copy; store returns: to that; store unsure: it cannot
 //	  tell a new pool from one that it has lost

@@ -94,11 +94,7 @@ func (p *pool) Do(name string, line *scenario.Order) string {
 	}
 	if _, ok := figures[name]; ok {
 		o.Words = append([]string{name}, o.Words...)
-		var words []string
-		for _, f := range o.figures()() {
-			words = append(words, scenario.Rounded(f))
-		}
-		return strings.Join(words, " ")
+		return rounded(o.figures()()...)
 	}
 	require.Contains(p.t, questions, name, o.Line)
 	return questions[name](o)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,9 +34,7 @@ var actions = map[string]func(o *order){
 		for i := range n {
 			next := &order{o.pool, scenario.NewOrder(o.T, o.Line, "")}
 			next.Words = append(next.Words, words...)
-			for key, value := range set {
-				next.Set[key] = value
-			}
+			maps.Copy(next.Set, set)
 			next.pod(fmt.Sprint("p", i))
 			require.Zero(o.T, len(next.Words)+len(next.Set), "%s: what are %v %v?", o.Line, next.Words, next.Set)
 		}
@@ -62,7 +61,7 @@ var actions = map[string]func(o *order){
 			one.file.Change(limit)
 		}
 	},
-	"mark": func(o *order) { o.pool.mark = o.figures()()[0] },
+	"mark": func(o *order) { o.mark = o.figures()()[0] },
 	"stop": func(o *order) {
 		word := o.Word("")
 		if c, ok := o.crews[word]; ok {
@@ -105,21 +104,15 @@ var actions = map[string]func(o *order){
 			one.line.Takes.Store(int64(d))
 		}
 	},
-	"saves": func(o *order) {
-		some, d := o.who(o.Word("")), o.Time(o.Word(""))
-		for _, one := range some {
-			one.line.Saves.Store(int64(d))
-		}
-	},
 	"store": func(o *order) {
 		switch o.Word("") {
 		case "forgets":
-			o.pool.store.Wipe()
-			o.pool.store.Skew(o.Time(o.Value("skew")))
+			o.store.Wipe()
+			o.store.Skew(o.Time(o.Value("skew")))
 		case "unsure":
-			o.pool.store.Forgets = true
+			o.store.Forgets = true
 		case "copies":
-			o.failOver = o.pool.store.Snapshot()
+			o.failOver = o.store.Snapshot()
 		case "returns":
 			o.failOver()
 		}
@@ -162,27 +155,28 @@ var questions = map[string]func(o *order) string{
 		for _, f := range o.figures()() {
 			sum += f
 		}
-		return scenario.Rounded(sum)
+		return rounded(sum)
 	},
 	"apart": func(o *order) string {
 		all := o.figures()()
-		return scenario.Rounded(slices.Max(all) - slices.Min(all))
+		return rounded(slices.Max(all) - slices.Min(all))
 	},
 	"gain": func(o *order) string {
-		d, now, words := o.Time(o.Word("")), o.figures(), []string(nil)
+		d, now := o.Time(o.Word("")), o.figures()
 		before := now()
 		time.Sleep(d)
-		for i, f := range now() {
-			words = append(words, scenario.Rounded(f-before[i]))
+		after := now()
+		for i := range after {
+			after[i] -= before[i]
 		}
-		return strings.Join(words, " ")
+		return rounded(after...)
 	},
 	"above": func(o *order) string {
-		var words []string
-		for _, f := range o.figures()() {
-			words = append(words, scenario.Rounded(f-o.pool.mark))
+		all := o.figures()()
+		for i := range all {
+			all[i] -= o.mark
 		}
-		return strings.Join(words, " ")
+		return rounded(all...)
 	},
 	"rate": rates,
 	"drawn": func(o *order) string {
@@ -267,14 +261,14 @@ var questions = map[string]func(o *order) string{
 	"fair":     func(o *order) string { return scenario.Rounded(o.crews[o.Word("")].fair()) },
 	"override": func(o *order) string {
 		if len(o.Set) == 0 {
-			return o.ended(protocol.ClearOverride(o.T.Context(), o.pool.store, name0), 0)
+			return o.ended(protocol.ClearOverride(o.T.Context(), o.store, name0), 0)
 		}
 		var over protocol.Override
 		o.Fill(&over, nil)
-		return o.ended(protocol.SaveOverride(o.T.Context(), o.pool.store, name0, over), 0)
+		return o.ended(protocol.SaveOverride(o.T.Context(), o.store, name0, over), 0)
 	},
 	"overridden": func(o *order) string {
-		over, err := protocol.LoadOverride(o.T.Context(), o.pool.store, name0)
+		over, err := protocol.LoadOverride(o.T.Context(), o.store, name0)
 		if err != nil {
 			o.Rest()
 			return o.ended(err, 0)
@@ -282,7 +276,7 @@ var questions = map[string]func(o *order) string{
 		return o.TellIf(over != protocol.Override{}, over)
 	},
 	"clearfile": func(o *order) string {
-		before, err := protocol.ClearFile(o.T.Context(), o.pool.store, name0)
+		before, err := protocol.ClearFile(o.T.Context(), o.store, name0)
 		return fmt.Sprint(o.ended(err, 0), " ", before.Max)
 	},
 	"filed": func(o *order) string {
@@ -292,13 +286,13 @@ var questions = map[string]func(o *order) string{
 		tag := o.Word("")
 		delete(o.meters, tag) // it has been judged by another total
 		if len(o.Set) == 0 {
-			return o.ended(protocol.SaveQuota(o.T.Context(), o.pool.store, name0, tag, nil, false), 0)
+			return o.ended(protocol.SaveQuota(o.T.Context(), o.store, name0, tag, nil, false), 0)
 		}
 		q := o.Quota()
-		return o.ended(protocol.SaveQuota(o.T.Context(), o.pool.store, name0, tag, &q, false), 0)
+		return o.ended(protocol.SaveQuota(o.T.Context(), o.store, name0, tag, &q, false), 0)
 	},
 	"forgive": func(o *order) string {
-		return o.ended(protocol.ForgiveDebt(o.T.Context(), o.pool.store, name0, "a wrong number", "ann"), 0)
+		return o.ended(protocol.ForgiveDebt(o.T.Context(), o.store, name0, "a wrong number", "ann"), 0)
 	},
 }
 
@@ -341,14 +335,22 @@ func (o *order) ended(err error, took time.Duration) string {
 // rates are tokens or calls per second from now on.
 func rates(o *order) string {
 	d, names := o.Word(""), o.Rest()
-	var before []int64
-	var words []string
-	for _, name := range names {
-		before = append(before, o.count(name))
+	rates := make([]float64, len(names))
+	for i, name := range names {
+		rates[i] -= float64(o.count(name))
 	}
 	time.Sleep(o.Time(d))
 	for i, name := range names {
-		words = append(words, scenario.Rounded(float64(o.count(name)-before[i])/o.Number(d)))
+		rates[i] = (rates[i] + float64(o.count(name))) / o.Number(d)
+	}
+	return rounded(rates...)
+}
+
+// rounded returns numbers as words.
+func rounded(all ...float64) string {
+	words := make([]string, len(all))
+	for i, f := range all {
+		words[i] = scenario.Rounded(f)
 	}
 	return strings.Join(words, " ")
 }
@@ -373,9 +375,9 @@ func pause(o *order) string {
 	if wait != "" {
 		opts = append(opts, throttle.WaitForReceipts(o.Time(wait)))
 	}
-	began, err := time.Now(), error(nil)
-	o.earlier = o.receipts
-	o.receipts, err = o.who(who)[0].limiter().Pause(o.T.Context(), until, reason, opts...)
+	began := time.Now()
+	receipts, err := o.who(who)[0].limiter().Pause(o.T.Context(), until, reason, opts...)
+	o.earlier, o.receipts = o.receipts, receipts
 	return o.ended(err, time.Since(began))
 }
 
