@@ -1,7 +1,6 @@
 package consensus_test
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,25 +77,5 @@ func TestRampRisesByItsSlope(t *testing.T) {
 		require.InDelta(t, 20, n.ceiling(), 0, "and stays at the top")
 		time.Sleep(10 * time.Minute)
 		require.InDelta(t, 20, n.ceiling(), 0)
-	})
-}
-
-func TestRollingRestartDoesNotDip(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *world.Server) {
-		nodes := []*node{limited(t, s, "a", tenToTwenty, 2), limited(t, s, "b", tenToTwenty, 2), limited(t, s, "c", tenToTwenty, 2)}
-		time.Sleep(30 * time.Second)
-		before := nodes[0].ceiling()
-		require.InDelta(t, 15, before, 0.3)
-		for i, n := range nodes {
-			n.stop()
-			require.NoError(t, n.th.Close())
-			time.Sleep(2 * time.Second)
-			nodes[i] = limited(t, s, fmt.Sprint("new", i), tenToTwenty, 2)
-			within(t, 2*time.Second, "a share", func() bool { return nodes[i].share() > 0 })
-			require.GreaterOrEqual(t, nodes[i].ceiling(), before, "the new one begins where the others are")
-			requireNoDip(t, watch(2*time.Second, nodes[i]))
-			before = nodes[i].ceiling()
-		}
-		require.InDelta(t, 17, before, 0.4, "no second of the ramp is lost")
 	})
 }

@@ -48,6 +48,35 @@ type crew struct {
 	accepted, refused atomic.Int64 // calls, by the service
 	now, most         atomic.Int64 // calls in flight
 	byPod             []atomic.Int64
+
+	mu      sync.Mutex
+	last    time.Time     // of a call
+	closest time.Duration // of two calls; 0: none
+}
+
+// called notes that a call begins.
+func (c *crew) called(at, n int) {
+	c.granted.Add(int64(n))
+	c.byPod[at].Add(int64(n))
+	if now := c.now.Add(1); now > c.most.Load() {
+		c.most.Store(now)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if gap := now.Sub(c.last); !c.last.IsZero() && (c.closest == 0 || gap < c.closest) {
+		c.closest = max(gap, 1)
+	}
+	c.last = now
+}
+
+// gap returns the least time between two calls since the last look.
+func (c *crew) gap() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	gap := c.closest
+	c.closest, c.last = 0, time.Time{}
+	return gap
 }
 
 func newEmptyCrew(how *caller) *crew {
@@ -63,7 +92,9 @@ func (p *pool) newCrew(how caller, callers int) *crew {
 		for i := range callers {
 			how := how // its own tag
 			how.tag = strings.ReplaceAll(how.tag, "*", strconv.Itoa(i))
-			how.meter = p.meter(how.tag)
+			if how.pods[at].rate != nil {
+				how.meter = p.meter(how.tag)
+			}
 			go func() {
 				for k := i; c.ctx.Err() == nil && (c.draw(&how, at, k) || how.every > 0); k++ {
 					_ = world.Sleep(c.ctx, how.every)
@@ -97,11 +128,7 @@ func (c *crew) draw(how *caller, at, k int) bool {
 		return false
 	}
 	how.meter.add(p.N())
-	c.granted.Add(int64(p.N()))
-	c.byPod[at].Add(int64(p.N()))
-	if now := c.now.Add(1); now > c.most.Load() {
-		c.most.Store(now)
-	}
+	c.called(at, p.N())
 	defer c.now.Add(-1)
 	_ = world.Sleep(c.ctx, how.hold[0]+rand.N(how.hold[1]-how.hold[0]+1))
 	if how.service == nil {

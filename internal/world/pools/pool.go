@@ -49,7 +49,8 @@ type pool struct {
 	crews    map[string]*crew
 	permits  map[string]throttle.Permit
 	services map[string]*service
-	meters   map[string]*meter      // by tag
+	meters   map[string]*meter // by tag
+	mint     mint
 	mark     float64                // a figure that others are compared with
 	receipts throttle.PauseReceipts // of the newest pause
 	earlier  throttle.PauseReceipts // and of the one before
@@ -203,6 +204,9 @@ func (o *order) pod(name string) {
 		opts = append(opts, consensus.WithLease(o.Time(lease)))
 	}
 	one.line.Cut.Store(o.Is("cut"))
+	away := int64(o.Time(o.Value("away")))
+	one.line.Takes.Store(away)
+	one.line.Returns.Store(away)
 	l := o.limits()
 	if file := int(o.Number(o.Value("file"))); file > 0 {
 		l.Max, one.file = file, world.NewFile(file)
@@ -226,6 +230,7 @@ func (o *order) pod(name string) {
 		one.slots, err = throttle.NewInFlight(int(o.Number(slots)), with...)
 	} else {
 		one.rate, err = throttle.New(l, with...)
+		o.mint.watch(&l, &one.line.Link)
 	}
 	require.NoError(o.T, err, o.Line)
 	size := int(o.Number(draw))

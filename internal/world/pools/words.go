@@ -14,7 +14,6 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit/scenario"
-	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -98,13 +97,8 @@ var actions = map[string]func(o *order){
 	"hang": func(o *order) { o.each(func(one *pod) { one.line.Hang.Store(true) }) },
 	"deaf": func(o *order) { o.each(func(one *pod) { one.line.Deaf.Store(true) }) },
 	"mend": func(o *order) { o.each(func(one *pod) { one.line.Mend() }) },
-	"slow": func(o *order) {
-		some, d := o.who(o.Word("")), o.Time(o.Word(""))
-		for _, one := range some {
-			one.line.Takes.Store(int64(d))
-		}
-	},
 	"store": func(o *order) {
+		o.mint.spoilt = true
 		switch o.Word("") {
 		case "forgets":
 			o.store.Wipe()
@@ -134,10 +128,11 @@ var figures = map[string]func(p *pool, one *pod) float64{
 		st := one.rate.Status()
 		return cmp.Or(st.Lease.Ceiling, float64(st.Limit.Max))
 	},
-	"granted": func(p *pool, one *pod) float64 { return float64(p.crews[one.name].granted.Load()) },
-	"inuse":   func(_ *pool, one *pod) float64 { return float64(one.slots.Status().InUse) },
-	"tokens":  func(_ *pool, one *pod) float64 { return one.rate.Status().Tokens },
-	"syncs":   func(_ *pool, one *pod) float64 { return float64(one.line.Syncs.Load()) },
+	"granted":  func(p *pool, one *pod) float64 { return float64(p.crews[one.name].granted.Load()) },
+	"inuse":    func(_ *pool, one *pod) float64 { return float64(one.slots.Status().InUse) },
+	"tokens":   func(_ *pool, one *pod) float64 { return one.rate.Status().Tokens },
+	"reserves": func(_ *pool, one *pod) float64 { return float64(one.line.Reserves.Load()) },
+	"syncs":    func(_ *pool, one *pod) float64 { return float64(one.line.Syncs.Load()) },
 	"inforce": func(_ *pool, one *pod) float64 {
 		v := protocol.View(one.m.View())
 		o := v.Overview()
@@ -178,14 +173,26 @@ var questions = map[string]func(o *order) string{
 		}
 		return rounded(all...)
 	},
-	"rate": rates,
+	"rate": func(o *order) string {
+		d := o.Time(o.Word(""))
+		all := o.drawn(d, o.Rest())
+		for i := range all {
+			all[i] /= d.Seconds()
+		}
+		return rounded(all...)
+	},
 	"drawn": func(o *order) string {
-		var words []string
-		for _, name := range o.Rest() {
-			words = append(words, fmt.Sprint(o.count(name)))
+		names := o.Rest()
+		if d, err := time.ParseDuration(names[0]); err == nil {
+			return rounded(o.drawn(d, names[1:])...)
+		}
+		words := make([]string, len(names))
+		for i, name := range names {
+			words[i] = fmt.Sprint(o.count(name))
 		}
 		return strings.Join(words, " ")
 	},
+	"closest": func(o *order) string { return o.crews[o.Word("")].gap().String() },
 	"view": func(o *order) string {
 		some, paths := o.who(o.Word("")), o.Rest()
 		return o.fields(some, paths, func(one *pod) any { return one.m.View() })
@@ -257,9 +264,11 @@ var questions = map[string]func(o *order) string{
 	},
 	"receipts": func(o *order) string { return o.Tell(o.receipts) },
 	"newer":    func(o *order) string { return fmt.Sprint(o.receipts.Generation > o.earlier.Generation) },
+	"now":      func(o *order) string { return fmt.Sprint(o.crews[o.Word("")].now.Load()) },
 	"most":     func(o *order) string { return fmt.Sprint(o.crews[o.Word("")].most.Swap(0)) },
 	"fair":     func(o *order) string { return scenario.Rounded(o.crews[o.Word("")].fair()) },
 	"override": func(o *order) string {
+		o.mint.spoilt = true
 		if len(o.Set) == 0 {
 			return o.ended(protocol.ClearOverride(o.T.Context(), o.store, name0), 0)
 		}
@@ -332,18 +341,17 @@ func (o *order) ended(err error, took time.Duration) string {
 	return end
 }
 
-// rates are tokens or calls per second from now on.
-func rates(o *order) string {
-	d, names := o.Word(""), o.Rest()
-	rates := make([]float64, len(names))
+// drawn returns how many tokens or calls come from now on.
+func (o *order) drawn(d time.Duration, names []string) []float64 {
+	all := make([]float64, len(names))
 	for i, name := range names {
-		rates[i] -= float64(o.count(name))
+		all[i] = -float64(o.count(name))
 	}
-	time.Sleep(o.Time(d))
+	time.Sleep(d)
 	for i, name := range names {
-		rates[i] = (rates[i] + float64(o.count(name))) / o.Number(d)
+		all[i] += float64(o.count(name))
 	}
-	return rounded(rates...)
+	return all
 }
 
 // rounded returns numbers as words.
@@ -355,9 +363,6 @@ func rounded(all ...float64) string {
 	return strings.Join(words, " ")
 }
 
-// operators returns the way of operators to the store.
-func (p *pool) operators() *world.Line { return world.NewLine(p.store, p.hub) }
-
 func pause(o *order) string {
 	who, word, tag, wait := o.Word(""), o.Word(""), o.Value("tag"), o.Value("wait")
 	until := time.Time{}
@@ -365,9 +370,6 @@ func pause(o *order) string {
 		until = time.Now().Add(o.Time(word))
 	}
 	const reason = "the service is down"
-	if who == name0 {
-		return o.ended(protocol.SavePause(o.T.Context(), o.operators(), name0, throttle.Paused{Tag: tag, Until: until, Reason: reason}), 0)
-	}
 	var opts []throttle.PauseOption
 	if tag != "" {
 		opts = append(opts, throttle.PauseTag(tag))
@@ -383,9 +385,6 @@ func pause(o *order) string {
 
 func resume(o *order) string {
 	who, tag := o.Word(""), o.Value("tag")
-	if who == name0 {
-		return o.ended(protocol.ClearPause(o.T.Context(), o.operators(), name0, tag), 0)
-	}
 	var opts []throttle.PauseOption
 	if tag != "" {
 		opts = append(opts, throttle.PauseTag(tag))
