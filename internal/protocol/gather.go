@@ -68,7 +68,7 @@ func (p *Processor) gather(rows []driver.RosterRow, byTags bool) {
 	own := p.split.wants[p.split.self]
 	p.split.wants = gather(p.split.wants, p.draws(rows, p.split.self), floors, p.gatherTurn())
 	if left := p.split.wants[p.split.self]; byTags && left < own {
-		floor := min(floors[p.split.self], left)
+		floor := floors[p.split.self]
 		p.tags.lower(float64(left-floor) / float64(own-floor))
 	}
 }
