@@ -40,7 +40,7 @@ type others struct {
 
 // leave reports whether an unknown setting is another program's. nearest is the known one that it may mean; empty: none.
 func (o others) leave(nearest string) bool {
-	return o.mine != nil && !(nearest != "" && o.mine(nearest))
+	return o.mine != nil && (nearest == "" || !o.mine(nearest))
 }
 
 func read[C any](fields []Field[C], o others, environ []string, c C) *Reading {

@@ -68,12 +68,17 @@ func rowOf(t *testing.T, q *quotaTable, id string) tagRow {
 	return tagRow{}
 }
 
+// of returns the same quotas for all pools.
+func of(q throttle.Quotas) func(string) throttle.Quotas {
+	return func(string) throttle.Quotas { return q }
+}
+
 // table is that of a pool "p" of a console that is configured with quotas.
 func table(t *testing.T, store driver.Store, configured throttle.Quotas) *quotaTable {
 	t.Helper()
 	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
-	h := &hub{store: store, configured: func(string) throttle.Quotas { return configured }}
+	h := &hub{store: store, configured: of(configured)}
 	return h.quotas(t.Context(), &feed{}, &o, time.Now())
 }
 
@@ -231,7 +236,7 @@ func TestQuotasThatCannotBeRead(t *testing.T) {
 	require.NoError(t, protocol.SaveQuota(t.Context(), store, "p", "beta", &throttle.Quota{Total: 1}, false))
 	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
-	h, f := &hub{store: store, configured: func(string) throttle.Quotas { return tenants }}, &feed{}
+	h, f := &hub{store: store, configured: of(tenants)}, &feed{}
 	h.quotas(t.Context(), f, &o, time.Now())
 	for i := range o.Documents {
 		o.Documents[i].Body = []byte("later")
@@ -246,7 +251,7 @@ func TestQuotasAreAskedForSeldom(t *testing.T) {
 	store := newCounted()
 	join(t, store, "p", "a", ofHundred, driver.Whole).withTags(t, tenants, map[string]int64{"acme": 20})
 	require.NoError(t, protocol.SaveQuota(t.Context(), store, "p", "beta", &throttle.Quota{Total: 30}, false))
-	h, f, now := &hub{store: store, every: time.Second, configured: func(string) throttle.Quotas { return tenants }}, &feed{}, time.Now()
+	h, f, now := &hub{store: store, every: time.Second, configured: of(tenants)}, &feed{}, time.Now()
 	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
 	before := store.asked("p")
@@ -266,9 +271,8 @@ func TestChangeAQuota(t *testing.T) {
 	m.withTags(t, tenants, map[string]int64{"acme": 20})
 	join(t, store, "bare", "a", ofHundred, driver.Whole)
 	var log bytes.Buffer
-	k, c := serveConfig(t, Config{
-		Store: store, Token: token, Quotas: func(string) throttle.Quotas { return tenants }, Every: 5 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-	})
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	k, c := serveConfig(t, Config{Store: store, Token: token, Quotas: of(tenants), Every: 5 * time.Millisecond, Logger: logger})
 	c.login(t)
 	var events []string
 	f, _, stop := k.hub.look(k.ctx, "p")
@@ -356,9 +360,7 @@ func TestQuotasInABrowser(t *testing.T) {
 	}}}
 	m.withTags(t, configured, map[string]int64{"acme": 25, "beta": 10, evil: 1, "free/x": 3})
 	join(t, store, "bare", "a", ofHundred, driver.Whole)
-	_, c := serveConfig(t, Config{
-		Store: store, Token: token, Quotas: func(string) throttle.Quotas { return configured }, Logger: quiet, Every: 100 * time.Millisecond,
-	})
+	_, c := serveConfig(t, Config{Store: store, Token: token, Quotas: of(configured), Logger: quiet, Every: 100 * time.Millisecond})
 	p := chromium(t, c.url+"/#pool=bare", size{width: 1000, height: 900})
 	p.until(t, `!document.getElementById("login").hidden`)
 	p.click(t, "#login")
