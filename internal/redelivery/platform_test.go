@@ -135,7 +135,7 @@ func (v *vertex) pool(t *testing.T) []*throttle.Throttle {
 // begins is how long a pool's beginning takes.
 const begins = 20 * time.Second
 
-// among puts the limit beside two that are wider.
+// among puts the limit beside wider ones: on requests, and on calls in flight where the wrapper knows when one has ended.
 func (v *vertex) among(t *testing.T, l throttle.Limiter) throttle.Limiter {
 	t.Helper()
 	if !v.beside {
@@ -143,6 +143,9 @@ func (v *vertex) among(t *testing.T, l throttle.Limiter) throttle.Limiter {
 	}
 	calls, err := throttle.New(throttle.Limit{Max: 3 * v.limit.Max})
 	require.NoError(t, err)
+	if v.kind == batchMap || v.kind == sink {
+		return throttle.All(throttle.PerCall(calls), l)
+	}
 	slots, err := throttle.NewInFlight(10_000)
 	require.NoError(t, err)
 	return throttle.All(throttle.PerCall(slots), throttle.PerCall(calls), l)
