@@ -46,13 +46,13 @@ func TestCommandsTakeThePodsSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "llm", conf.Pool)
 	for pool, want := range map[string]struct{ reserved, total int }{
-		"llm/tokens": {20000, 0}, "llm/requests": {0, 300}, "llm/in-flight": {4, 6}, "llm/money": {}, "llm": {}, "else": {}, "llm/input": {},
+		"llm/tokens": {20000, 0}, "llm/requests": {0, 300}, "llm/in-flight": {4, 6}, "llm/money": {}, "llm": {}, "tokens": {}, "llm/input": {},
 	} {
 		acme := quotas(pool).Tags["acme"]
 		require.Equal(t, want.reserved, acme.Reserved, pool)
 		require.Equal(t, want.total, acme.Total, pool)
 		require.Equal(t, pool == "llm/money", len(acme.Budgets) == 1, pool)
-		main := pool == "llm" || pool == "else" || pool == "llm/input"
+		main := pool == "llm" || pool == "tokens" || pool == "llm/input"
 		require.Equal(t, main, quotas(pool).Tags["beta"].Total == 7, pool)
 	}
 	store := memstore.New()

@@ -18,8 +18,9 @@ import (
 // At most one message that has its tokens waits for a busy handler. With a fast limit a few do, so that next finds the following one ready.
 // Their number is what the limit earns here in a millisecond, what next takes in ten at the pace of its last batch, or 64, whichever is
 // least. That is not so with [WithCost] or [WithTag], with a hard or strict limit, and with several limits at once.
-// It also panics if l counts calls in flight (a [throttle.InFlight], also in an All): it is not known when a call of next has ended, so draw
-// slots in next, around the call.
+//
+// WrapBatch panics, too, if l counts calls in flight (a [throttle.InFlight], also in an All): it does not know when a call of next has ended.
+// Draw slots in next, around the call.
 //
 // Messages whose tokens do not come within [WithMaxWait] are answered by [OnDenied]; next never sees them. [WithMaxWait] bounds the wait of each
 // message and the waits of the batch together; time in which next is busy does not count. Once it is used up, the rest of the batch is

@@ -14,7 +14,7 @@ import (
 
 // WrapStream returns a handler that draws a token from l for each message, and then lets next handle it; with [PerOutput] it draws for each
 // output instead. Without a limit ([throttle.Unlimited], which a nil l is) it returns next itself. It panics with the error of [CheckStream]
-// when the options are wrong, and with [PerOutput] if l counts calls in flight, for an output is none.
+// when the options are wrong, and with [PerOutput] if l counts calls in flight: an output is not a call.
 //
 // The handler may be called from any number of goroutines at once, if next may. It blocks until the tokens are there, then until next has
 // returned and has closed its channel. When the tokens do not come within [WithMaxWait] it answers by [OnDenied]; when they do not come at all

@@ -19,7 +19,7 @@
 // handler finds the next one ready. Their number is what the limit earns here in a millisecond, what the handler takes in ten at the pace
 // of its last batch, or 64, whichever is least. That is not so with [WithCost] or [WithTag], with a hard or strict limit, with several limits
 // at once. Messages that the handler does not take give their tokens back. A limit on calls in flight (a [throttle.InFlight], also in an
-// All) makes Wrap panic, for it is not known when a call of the handler has ended: draw slots in the handler, around the call.
+// All) makes Wrap panic: it does not know when a call of the handler has ended. Draw slots in the handler, around the call.
 //
 // Without tags messages reach the handler in the order of the batch. With tags ([WithTag]) those of one tag do. Messages of different tags
 // pass each other, so that one tag that is short of tokens does not hold up the others. The platform promises no order within a batch,

@@ -14,7 +14,7 @@ import (
 
 // Wrap returns a source whose Read draws a token from l for each message, and reads no more messages than it got tokens. Without a limit
 // ([throttle.Unlimited], which a nil l is) it returns next itself. It panics with the error of Check when the options make no sense, and if l
-// counts calls in flight (a [throttle.InFlight], also in an All), for a read is none.
+// counts calls in flight (a [throttle.InFlight], also in an All): a read is not a call that ends later.
 //
 // Read never blocks beyond the request's TimeOut, as far as next does not. Ack, Nack, ActivePartitions and TotalPartitions are those of
 // next. Pending is next's too, but clamped while the source is throttled. All of them may be called from any number of goroutines at once,

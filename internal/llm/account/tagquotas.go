@@ -35,6 +35,9 @@ var QuotaLimits = []config.QuotaLimit{
 // QuotaKey returns the setting that quotas name for the limit of a pool, by the suffix of the pool's name; empty for another name.
 func QuotaKey(pool string) string {
 	i := strings.LastIndexByte(pool, '/') + 1
+	if i == 0 {
+		return "" // it is no further pool of an account
+	}
 	return map[string]string{
 		string(profile.Tokens): "tokensPerMinute", string(profile.Input): "inputTokensPerMinute", string(profile.Output): "outputTokensPerMinute",
 		string(profile.Requests): "requestsPerMinute", string(profile.InFlight): inFlightKey, MoneySuffix[1:]: budgetKey,
