@@ -1,9 +1,11 @@
 package protocol
 
 import (
+	"math"
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -130,4 +132,142 @@ func (c *core) turn() int64 { return c.clock.time / max(c.Lease.Microseconds(), 
 // slotless reports whether the store answers and has no slot for this processor at present.
 func (p *Processor) slotless(now time.Duration) bool {
 	return p.split.slots > 0 && p.state == StateHolding && p.held == 0 && p.until > now && p.frozen <= now
+}
+
+// guaranteedSlots writes into a grant what the plan guarantees a tag in whole slots.
+func (p *tagPolicy) guaranteedSlots(key uint64, out *sharing.TagSlotGrant) {
+	for _, w := range p.whole {
+		if w.key == key {
+			out.Reserved, out.ReservedElsewhere, out.First = w.here, w.elsewhere, w.first
+		}
+	}
+}
+
+// A wholePart tells how many of the slots reserved for a tag are at this processor (here) and at all others (elsewhere). first is how many of its
+// calls may come first here: those of the slots here, and as many as no other processor uses.
+type wholePart struct {
+	key                    uint64
+	here, elsewhere, first float64
+}
+
+// reserveWhole divides the slots that are reserved for each tag in whole ones. It returns the plan's shares with these in place of the parts of
+// slots that the plan guarantees, but raises no share above the demand of its row: such a slot would stay free.
+func (p *tagPolicy) reserveWhole(shares []driver.Share, roster []driver.RosterRow, most float64, self int, turn int64) []driver.Share {
+	rows, uses, whole := p.planRows, p.uses, make([]float64, len(shares))
+	p.whole = nil
+	for _, t := range p.terms {
+		if t.Reserved == 0 {
+			continue
+		}
+		w := wholePart{key: t.Key}
+		for i, n := range wholeParts(t, p.plan.Scale, rows, uses, turn) {
+			w.first += n
+			whole[i] += n
+			if i == self {
+				w.here = n
+			} else {
+				w.elsewhere += n
+			}
+		}
+		w.first = max(w.first-usedElsewhere(t.Key, rows, uses, self), w.here)
+		p.whole = append(p.whole, w)
+	}
+	parts, sum := 0.0, 0.0
+	for i := range shares {
+		if !rows[i].Silent {
+			parts, sum = parts+p.plan.Guaranteed[i], sum+whole[i]
+		}
+	}
+	out, asks := slices.Clone(shares), p.asks(roster, most)
+	over := driver.Share(0) // demand
+	for i := range out {
+		if parts == 0 || rows[i].Silent {
+			continue
+		}
+		// If rounding leaves some of the reserved slots, they stay in the shares of the plan.
+		more := shareOf(whole[i], most) - shareOf(p.plan.Guaranteed[i]*min(sum/parts, 1), most)
+		if room := max(asks[i]-out[i], 0); more > room {
+			over += more - room
+			more = room
+		}
+		out[i] += more
+	}
+	for i := range out { // the rows that have lost it get it back
+		back := min(over, max(shares[i]-out[i], 0))
+		out[i] += back
+		over -= back
+	}
+	return out
+}
+
+// asks returns the demand of each row, without slots that a tag waits for and others hold of its total: the row can't use them.
+func (p *tagPolicy) asks(roster []driver.RosterRow, most float64) []driver.Share {
+	out := make([]driver.Share, len(roster))
+	for i := range roster {
+		asks := p.planRows[i].Rest
+		for _, b := range p.planRows[i].Busy {
+			asks += b.Rate
+		}
+		out[i] = min(roster[i].Demand, shareOf(asks, most))
+	}
+	return out
+}
+
+// usedElsewhere returns how many slots of a tag are in use at other live processors.
+func usedElsewhere(key uint64, rows []fairtags.Row, uses [][]float64, self int) (sum float64) {
+	for i := range rows {
+		for k, b := range rows[i].Busy {
+			if b.Key == key && i != self && !rows[i].Silent {
+				sum += math.Round(uses[i][k])
+			}
+		}
+	}
+	return sum
+}
+
+// wholeParts divides what is reserved for a tag among the rows, in whole slots. The parts are by demand, and rounded down. The slots that this
+// leaves go to rows that use one more already, then to others that lack one. If these are too many, they take turns.
+func wholeParts(t fairtags.Terms, scale float64, rows []fairtags.Row, uses [][]float64, turn int64) map[int]float64 {
+	type part struct {
+		row         int
+		rate, lacks float64
+		more        bool // it uses one more
+	}
+	var parts []part
+	sum := 0.0
+	for i := range rows {
+		for k, b := range rows[i].Busy {
+			if b.Key == t.Key && b.Rate > 0 && !rows[i].Silent {
+				parts = append(parts, part{row: i, rate: b.Rate, lacks: uses[i][k]})
+				sum += b.Rate
+			}
+		}
+	}
+	const rounding = 0.01 // of demands in reports
+	all := math.Floor(min(t.Reserved, sum)*scale + rounding)
+	left, out := all, map[int]float64{}
+	for i := range parts {
+		q := &parts[i]
+		due := all * q.rate / max(sum, all)
+		n := math.Floor(due + rounding)
+		q.more, q.lacks = q.lacks > n+0.5, due-n
+		out[q.row] = n
+		left -= n
+	}
+	var lacking, using []int
+	lacks := make([]driver.Share, len(rows))
+	for _, q := range parts {
+		if q.lacks > rounding {
+			lacking, lacks[q.row] = append(lacking, q.row), driver.Share(q.lacks*float64(driver.Whole))
+		}
+		if q.lacks > rounding && q.more {
+			using = append(using, q.row)
+		}
+	}
+	turn += int64(t.Key)
+	picked := spread(nil, using, lacks, min(int(left), len(using)), turn)
+	for _, row := range spread(picked, lacking, lacks, min(int(left), len(lacking))-len(picked), turn) {
+		out[row]++
+	}
+	return out
 }

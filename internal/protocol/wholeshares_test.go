@@ -211,3 +211,30 @@ func TestReservedSlotsAreNoMoreThanDemand(t *testing.T) {
 		}
 	}
 }
+
+// Slots that a tag waits for and others hold of its total are none that a row could use: whole slots for reservations raise its share to what it
+// can use, and not to all that it waits for.
+func TestSlotsOfATotalHeldElsewhereAreNoDemand(t *testing.T) {
+	q := limit.Quotas{Tags: map[string]limit.Quota{"a": {Reserved: 1, Total: 2, Per: slotPer}}, Other: limit.Quota{Total: 3, Per: slotPer}}
+	a := busyKey(tagname.Key("a"))
+	busy := [][]busyTag{ // the second waits for a slot of "", all of which the others have
+		{{rate: 1, used: 1}}, {{key: a, rate: 1, reserved: 1, used: 1}}, nil, {{rate: 1}}, {{key: a, rate: 1, reserved: 1, used: 1}, {rate: 1}},
+	}
+	roster := make([]driver.RosterRow, len(busy))
+	for i, own := range busy {
+		roster[i] = driver.RosterRow{ID: fmt.Sprint(i), Busy: packBusy(0, 0, 0, own)}
+	}
+	for i, slots := range []int{1, 2, 1, 1, 4} {
+		roster[i].Demand = driver.Share(sharing.ShareOf(slots, 4))
+	}
+	c := core{Lease: driver.DefaultLease}
+	for turn := range int64(300) {
+		tags := tagging{on: true, most: 4, slots: slotTags{most: 4}, own: busy[1]}
+		tags.policy.set(&q)
+		c.clock.time = turn * c.Lease.Microseconds()
+		shares, ok := tags.wants(&c, 0, roster, 1)
+		require.True(t, ok)
+		whole := wholeSlots(shares, roster, 4, byPart(turn, shares, roster, 4))
+		require.LessOrEqual(t, sharing.SlotsOf(int64(whole[1]), 4), 1, turn)
+	}
+}

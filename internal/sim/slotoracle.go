@@ -86,9 +86,11 @@ func (w *world) slotRemoval() time.Duration {
 	return wire.Removal(w.plan.leases[0]) * million / (million + maxDrift)
 }
 
-// noteSync notes that a request of a process has reached the store, and was granted.
-func (w *world) noteSync(p *process, status driver.Status) {
-	if w.plan.slots == nil || p == nil || status != driver.Granted {
+// noteSync notes that a request of a process has reached the store, and was granted. A late one of an earlier incarnation says nothing of the
+// claim under which calls are in flight.
+func (w *world) noteSync(m *message, status driver.Status) {
+	p := m.p
+	if w.plan.slots == nil || p == nil || status != driver.Granted || m.req.Incarnation != p.incarnation {
 		return
 	}
 	w.excuseCalls()
@@ -188,12 +190,19 @@ func (w *world) slotBound(intervals int) time.Duration {
 // How many intervals things may last in a healthy pool. Two are promised, of a steady demand; here it changes. A tag without a total that waits
 // somewhere is first there after firstIntervals. A slot is free for at most idleIntervals: the demand of a processor counts for two more reports
 // after it has ended, and two processors sync after that, which a part of a slot makes longer. A tag that has a total, or whose reserved slots are
-// lent at another processor, waits for the longest call, and for lentIntervals until the slot has come.
+// lent at another processor, waits for the longest call, and for lentIntervals until the slot has come. Processors that wait for fewer reserved
+// slots than there are processors take turns, a lease each.
 const (
 	firstIntervals = 4
 	idleIntervals  = 10
 	lentIntervals  = 30
 )
+
+// turns is how long all other processors can have turns at the slots reserved for a tag.
+func (w *world) turns(t int) time.Duration {
+	n := w.plan.slots.of(t).Reserved
+	return time.Duration((len(w.procs)-1)/max(n, 1)) * slowest(w.plan.leases[0])
+}
 
 // lacksSince returns since when a tag has been below its reservation while somebody waits; never: it is not.
 func (w *world) lacksSince(t int) time.Duration {
@@ -270,7 +279,7 @@ func (w *world) checkSlots() {
 		if at := w.lacksSince(t); at != never {
 			waits := w.now - at - w.longestCall()
 			w.counters.SlotWait = max(w.counters.SlotWait, waits.Seconds()/interval.Seconds())
-			if waits > w.slotBound(lentIntervals) {
+			if waits > w.slotBound(lentIntervals)+w.turns(t) {
 				w.violatef(CheckSlotReserved, "%q has waited below its reservation for %v more than any call takes, %v in flight",
 					w.plan.slots.tags[t].name, waits, s.count)
 			}

@@ -116,7 +116,7 @@ func (s *store) sync(w *world, m *message) {
 	ans, changed := s.rec.Sync(&m.req, at)
 	if changed {
 		s.written = s.wall(w)
-		w.noteSync(m.p, ans.Status) // a request that comes again says nothing new
+		w.noteSync(m, ans.Status) // a request that comes again says nothing new
 	}
 	w.counters.Answers[ans.Status]++
 	if len(m.req.Dead) > 0 && ans.Status == driver.Granted {
