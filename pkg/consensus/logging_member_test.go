@@ -56,7 +56,7 @@ func TestAMemberLogsFreezeAndLoss(t *testing.T) {
 
 // The others see that a pod is silent, and say once each that the store has removed it. A pod that leaves is no news.
 func TestASilentPodIsSeenAndItsRemovalLogged(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		var logs [2]bytes.Buffer
 		var nodes []*node
 		for i, id := range []string{"a", "b"} {
@@ -89,7 +89,7 @@ func TestASilentPodIsSeenAndItsRemovalLogged(t *testing.T) {
 
 // A process that was stopped itself does not take those who left meanwhile for removed.
 func TestWhoWasStoppedTakesNobodyForRemoved(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		var log bytes.Buffer
 		stopped := limited(t, s, "a", thousand, 2, consensus.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		leaver, _ := limited(t, s, "b", thousand, 2), limited(t, s, "c", thousand, 2)
