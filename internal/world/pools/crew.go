@@ -129,8 +129,8 @@ func (c *crew) draw(how *caller, at, k int) bool {
 	}
 	how.meter.add(p.N())
 	c.called(at, p.N())
-	defer c.now.Add(-1)
 	_ = world.Sleep(c.ctx, how.hold[0]+rand.N(how.hold[1]-how.hold[0]+1))
+	c.now.Add(-1) // before its slot is another's
 	if how.service == nil {
 		p.Settle(p.N())
 		return true
