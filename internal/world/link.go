@@ -135,6 +135,16 @@ func (l *Link) CutWith(err error) {
 	l.Cut.Store(err != nil)
 }
 
+// Mend ends all faults, other than those of answers.
+func (l *Link) Mend() {
+	l.CutWith(nil)
+	l.Hang.Store(false)
+	l.Dead.Store(false)
+	l.Takes.Store(0)
+	l.Returns.Store(0)
+	l.Lose.Store(0)
+}
+
 func (l *Link) failure() error {
 	if err := l.err.Load(); err != nil {
 		return *err

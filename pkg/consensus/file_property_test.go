@@ -13,6 +13,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/internal/world"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // An edited is a file of several processes, which get each edit late, as a kubelet brings it: every minute or so, what there was some time ago.
@@ -39,12 +42,12 @@ func (e *edited) content(at time.Duration) (limit int) {
 }
 
 // follow brings a process its file until ctx ends.
-func (e *edited) follow(ctx context.Context, m *mount, from int, phase time.Duration, lag func() time.Duration) {
+func (e *edited) follow(ctx context.Context, m *world.File, from int, phase time.Duration, lag func() time.Duration) {
 	for has := from; world.Sleep(ctx, max(phase, 1)) == nil; phase = time.Minute {
 		now := time.Since(e.began)
 		if is := e.content(now - lag()); is != has {
 			has = is
-			m.update(is)
+			m.Change(is)
 		}
 	}
 }
@@ -69,7 +72,7 @@ func TestEditsHoldTheBound(t *testing.T) {
 
 func testEdits(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 50))
-	s := newServer()
+	s := world.NewServer()
 	e := &edited{rng: rng, began: time.Now(), limits: []int{100}, at: []time.Duration{0}}
 	values := []int{20, 50, 100, 150}
 	for at := time.Duration(0); len(e.limits) < 7; {
@@ -80,14 +83,14 @@ func testEdits(t *testing.T, seed uint64) {
 	}
 	e.ends = e.at[len(e.at)-1] + 4*time.Minute
 	const pods = 3
-	nodes, mounts := make([]*node, pods), make([]*mount, pods)
+	nodes, mounts := make([]*node, pods), make([]*world.File, pods)
 	lagOf := func() func() time.Duration {
 		own := rand.New(rand.NewPCG(seed, rng.Uint64()))
 		return func() time.Duration { return time.Duration(own.IntN(20)) * time.Second }
 	}
 	start := func(i int) {
 		now := e.content(time.Since(e.began)) // a new pod's mount is as new as its start
-		mounts[i] = mounted(now)
+		mounts[i] = world.NewFile(now)
 		nodes[i] = filed(t, s, fmt.Sprint("p", i), mounts[i])
 		go e.follow(t.Context(), mounts[i], now, time.Duration(rng.IntN(60))*time.Second, lagOf())
 	}
@@ -133,3 +136,32 @@ func testEdits(t *testing.T, seed uint64) {
 	require.NoError(t, err)
 	require.Equal(t, e.limits[len(e.limits)-1], o.Max)
 }
+
+// filed starts a process that was opened with the limit of its file.
+func filed(t *testing.T, s driver.Store, id string, m *world.File) *node {
+	t.Helper()
+	return limited(t, s, id, throttle.Limit{Max: m.File().Max}, 4, protocol.WithFiles(m))
+}
+
+// settled gives a pool the time to act on a change.
+func settled() { time.Sleep(5 * time.Second) }
+
+// requireLimit fails unless all have that limit, and after a while still have.
+func requireLimit(t *testing.T, want float64, nodes ...*node) {
+	t.Helper()
+	settled()
+	for range 2 {
+		for _, n := range nodes {
+			require.InDelta(t, want, n.perSecond(), 1e-6)
+		}
+		time.Sleep(20 * time.Second)
+	}
+}
+
+// perSecond is the limit that a process has in force, in tokens per second.
+func (n *node) perSecond() float64 {
+	o := (*protocol.View)(viewOf(n)).Overview()
+	return float64(o.Max) / o.Per.Seconds()
+}
+
+func viewOf(n *node) *consensus.View { v := n.m.View(); return &v }

@@ -101,34 +101,3 @@ func TestLargeDrawsOfAHardLimit(t *testing.T) {
 		})
 	}
 }
-
-// A reserved rate of a hard limit comes out of what it grants in the long run, which is less than its Max.
-func TestAReservedRateOfAHardLimit(t *testing.T) {
-	testkit.SkipRace(t, "it measures")
-	synctest.Test(t, func(t *testing.T) {
-		p := newMatrixPool(t, 2, throttle.Limit{Max: 200, Burst: 100, Hard: true}, throttle.Quotas{Tags: map[string]throttle.Quota{
-			"acme": {Reserved: 70}, "hog": {},
-		}})
-		p.open(p.pods[0], "acme", 70, 1)
-		p.closed(p.pods[0], "hog", 10, 1)
-		p.closed(p.pods[1], "hog", 10, 1)
-		time.Sleep(20 * time.Second)
-		require.Greater(t, p.over(60*time.Second, "acme"), 0.99*70)
-	})
-}
-
-// With a limit so slow that a draw takes many syncs to earn, the share of its pod stays until it is earned.
-func TestLargeDrawsOfASlowHardLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newMatrixPool(t, 0, throttle.Limit{Max: 60, Per: time.Minute, Burst: 30, Hard: true}, throttle.Quotas{})
-		p.bare = true
-		for range 4 {
-			p.closed(p.join(), "small", 3, 1)
-		}
-		p.closed(p.pods[0], "large", 1, 20)
-		time.Sleep(20 * time.Minute)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		require.GreaterOrEqual(t, p.of("large").calls, int64(3))
-	})
-}

@@ -1,7 +1,6 @@
 package consensus_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -21,7 +21,7 @@ import (
 // A member says in the log what its pool and its store are at, once each, and in this order.
 func TestAMemberLogsFreezeAndLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var text bytes.Buffer
+		var text testkit.Book
 		store := world.NewLink(memstore.New())
 		frozen := func(a *driver.Answer, _ error) {
 			a.Frozen, a.FrozenBy, a.Share = 15*time.Second, driver.FreezeNewRecord, 0
@@ -56,8 +56,8 @@ func TestAMemberLogsFreezeAndLoss(t *testing.T) {
 
 // The others see that a pod is silent, and say once each that the store has removed it. A pod that leaves is no news.
 func TestASilentPodIsSeenAndItsRemovalLogged(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
-		var logs [2]bytes.Buffer
+	eachServer(t, func(t *testing.T, s *world.Server) {
+		var logs [2]testkit.Book
 		var nodes []*node
 		for i, id := range []string{"a", "b"} {
 			nodes = append(nodes, limited(t, s, id, thousand, 2, consensus.WithLogger(slog.New(slog.NewTextHandler(&logs[i], nil)))))
@@ -89,8 +89,8 @@ func TestASilentPodIsSeenAndItsRemovalLogged(t *testing.T) {
 
 // A process that was stopped itself does not take those who left meanwhile for removed.
 func TestWhoWasStoppedTakesNobodyForRemoved(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
-		var log bytes.Buffer
+	eachServer(t, func(t *testing.T, s *world.Server) {
+		var log testkit.Book
 		stopped := limited(t, s, "a", thousand, 2, consensus.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		leaver, _ := limited(t, s, "b", thousand, 2), limited(t, s, "c", thousand, 2)
 		time.Sleep(20 * time.Second)

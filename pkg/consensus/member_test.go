@@ -2,7 +2,6 @@ package consensus_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/protocol"
-	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -96,18 +93,6 @@ func (n *node) work(t *testing.T, workers int) {
 	})
 }
 
-// pool starts n processors and gives them time to agree.
-func pool(t *testing.T, n, workers int, opts ...consensus.Option) (driver.Store, []*node) {
-	t.Helper()
-	store := memstore.New()
-	nodes := make([]*node, n)
-	for i := range nodes {
-		nodes[i] = start(t, store, fmt.Sprintf("p%02d", i), workers, opts...)
-	}
-	time.Sleep(5 * time.Second)
-	return store, nodes
-}
-
 func sum(nodes []*node) (total float64) {
 	for _, n := range nodes {
 		total += n.share()
@@ -127,193 +112,6 @@ func within(t *testing.T, limit time.Duration, what string, ok func() bool) time
 }
 
 const interval = driver.DefaultLease / 10
-
-func TestMemberAloneHasTheWhole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := start(t, memstore.New(), "a", 1)
-		within(t, interval, "the whole limit", func() bool { return n.share() == 1 })
-		time.Sleep(time.Minute)
-		require.InDelta(t, 60_000, n.used.Load(), 600)
-	})
-}
-
-func TestMembersShareEvenlyWhenAllAreBusy(t *testing.T) {
-	for _, policy := range []struct {
-		name string
-		p    consensus.Policy
-	}{{"even", consensus.Even}, {"fair", consensus.Fair}} {
-		t.Run(policy.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, nodes := pool(t, 4, 8, consensus.WithPolicy(policy.p))
-				for _, n := range nodes {
-					require.InDelta(t, 0.25, n.share(), 0.0125, n.m.View())
-					require.True(t, n.m.View().Agreed)
-					require.Equal(t, 4, n.m.View().PoolSize)
-					n.used.Store(0)
-				}
-				time.Sleep(30 * time.Second)
-				var used int64
-				for _, n := range nodes {
-					used += n.used.Load()
-				}
-				require.LessOrEqual(t, used, int64(30_000+100+4))
-				require.GreaterOrEqual(t, used, int64(29_700))
-			})
-		})
-	}
-}
-
-func TestMemberJoinsABusyPool(t *testing.T) {
-	for _, live := range []int{1, 3, 15} {
-		t.Run(fmt.Sprint(live), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store, nodes := pool(t, live, 8)
-				n := start(t, store, "new", 8)
-				fair := 1 / float64(live+1)
-				took := within(t, 2*interval, "0.95 of a fair share", func() bool { return n.share() >= 0.95*fair })
-				t.Log("a fair share after", took)
-				require.LessOrEqual(t, sum(append(nodes, n)), 1.0)
-			})
-		})
-	}
-}
-
-func TestMemberLeavesAndTheOthersUseItsShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, nodes := pool(t, 4, 8)
-		require.NoError(t, nodes[3].th.Close())
-		require.Zero(t, nodes[3].share())
-		took := within(t, interval+interval/5, "the whole limit in use", func() bool { return sum(nodes[:3]) >= 0.99 })
-		t.Log("in use after", took)
-	})
-}
-
-func TestMemberDiesAndTheOthersUseItsShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, nodes := pool(t, 4, 8, consensus.WithOnStoreLoss(consensus.Stop))
-		nodes[3].stop()
-		nodes[3].link.Cut.Store(true)
-		limit := wire.Removal(driver.DefaultLease) + interval
-		took := within(t, limit, "the whole limit in use", func() bool { return sum(nodes[:3]) >= 0.99 })
-		t.Log("in use after", took)
-		require.GreaterOrEqual(t, took, driver.DefaultLease, "while it may still draw its claim stays")
-		require.Zero(t, nodes[3].share())
-	})
-}
-
-func TestAllLoadOnOneOfSixteen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, nodes := pool(t, 16, 8)
-		for _, n := range nodes[1:] {
-			n.stop()
-		}
-		took := within(t, 3*time.Second, "0.95 of the limit on one", func() bool { return nodes[0].share() >= 0.95 })
-		t.Log("0.95 after", took)
-		nodes[0].used.Store(0)
-		time.Sleep(30 * time.Second)
-		require.GreaterOrEqual(t, nodes[0].used.Load(), int64(0.98*30_000))
-	})
-}
-
-func TestStoreLost(t *testing.T) {
-	t.Run("stop", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			_, nodes := pool(t, 2, 4, consensus.WithOnStoreLoss(consensus.Stop))
-			for _, n := range nodes {
-				n.link.Cut.Store(true)
-			}
-			time.Sleep(driver.DefaultLease)
-			for _, n := range nodes {
-				require.Zero(t, n.share())
-				require.Equal(t, string(protocol.StateLost), n.m.View().State)
-				require.ErrorIs(t, n.m.View().LastError, world.ErrCut)
-				th, throttled := n.th.Throttled()
-				require.True(t, throttled)
-				require.Equal(t, throttle.ReasonStoreLost, th.Reason)
-			}
-			for _, n := range nodes {
-				n.link.Cut.Store(false)
-			}
-			within(t, driver.DefaultLease/2+500*time.Millisecond, "back in use", func() bool { return sum(nodes) >= 0.99 })
-		})
-	})
-	t.Run("degrade", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			_, nodes := pool(t, 2, 4)
-			for _, n := range nodes {
-				n.link.Cut.Store(true)
-			}
-			time.Sleep(driver.DefaultLease + time.Second)
-			for _, n := range nodes {
-				require.InDelta(t, 0.5, n.share(), 0.03)
-				require.True(t, n.m.View().Degraded)
-			}
-			for _, n := range nodes {
-				n.stop() // an hour of calls takes long to compute
-			}
-			time.Sleep(time.Hour)
-			require.Zero(t, sum(nodes), "a share without consent ends after an hour")
-		})
-	})
-	t.Run("degrade, who has it all", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			_, nodes := pool(t, 8, 4)
-			for _, n := range nodes[1:] {
-				n.stop()
-			}
-			within(t, 3*time.Second, "nearly all of the limit on one", func() bool { return nodes[0].share() >= 0.9 })
-			nodes[0].link.Cut.Store(true)
-			time.Sleep(driver.DefaultLease + time.Second)
-			require.True(t, nodes[0].m.View().Degraded)
-			require.InDelta(t, 1.0/8, nodes[0].share(), 1e-9, "an even part, and no more")
-			time.Sleep(wire.Removal(driver.DefaultLease))
-			require.LessOrEqual(t, sum(nodes), 1+1.0/8)
-		})
-	})
-	t.Run("hanging store", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			_, nodes := pool(t, 1, 1, consensus.WithOnStoreLoss(consensus.Stop))
-			nodes[0].link.Hang.Store(true)
-			time.Sleep(driver.DefaultLease)
-			require.Zero(t, nodes[0].share())
-			used := nodes[0].used.Load()
-			time.Sleep(time.Minute)
-			require.Equal(t, used, nodes[0].used.Load(), "nothing is granted without a lease")
-		})
-	})
-}
-
-func TestNewerProcessOfOneIDWins(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		older := start(t, store, "same", 2)
-		time.Sleep(3 * time.Second)
-		require.Equal(t, driver.Whole, older.m.View().Share)
-		newer := start(t, store, "same", 2)
-		within(t, 2*interval, "the older is told", func() bool { return older.m.View().State == string(protocol.StateReplaced) })
-		require.Zero(t, older.share())
-		th, _ := older.th.Throttled()
-		require.Equal(t, throttle.ReasonReplaced, th.Reason)
-		used := older.used.Load()
-		within(t, wire.Removal(driver.DefaultLease)+interval, "the newer has it all", func() bool { return newer.share() == 1 })
-		require.Zero(t, older.share())
-		require.Equal(t, used, older.used.Load(), "it draws nothing")
-
-		require.NoError(t, newer.th.Close())
-		within(t, 2*interval, "the older goes on when the newer has left", func() bool { return older.share() > 0 })
-	})
-}
-
-// A processor that is content with a little less than it wants does not ask more
-// often for it.
-func TestOneSyncPerIntervalAtAnyRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, nodes := pool(t, 4, 16)
-		before := nodes[0].link.Syncs.Load()
-		time.Sleep(100 * interval)
-		require.InDelta(t, 102, nodes[0].link.Syncs.Load()-before, 4)
-	})
-}
 
 func TestJoinFailFast(t *testing.T) {
 	link := world.NewLink(memstore.New())

@@ -29,26 +29,6 @@ func joined(t *testing.T, s driver.Store, id string, l throttle.Limit, opts ...c
 	return th
 }
 
-// With Even a busy processor has half of the limit beside an idle one; Fair would give it nearly all.
-func TestWithPolicy(t *testing.T) {
-	for name, policy := range map[string]consensus.Policy{"even": consensus.Even, "fair": consensus.Fair} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := memstore.New()
-				busy := joined(t, s, "a", throttle.Limit{Max: 100}, consensus.WithPolicy(policy))
-				joined(t, s, "b", throttle.Limit{Max: 100}, consensus.WithPolicy(policy))
-				for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-					_, err := busy.Acquire(t.Context(), 10)
-					require.NoError(t, err)
-				}
-				share := float64(busy.Status().Lease.Share) / float64(driver.Whole)
-				require.Equal(t, name == "fair", share > 0.9, "the share is %v", share)
-				require.GreaterOrEqual(t, share, 0.5)
-			})
-		})
-	}
-}
-
 // Refusals by the service bring the next request of an adaptive limit forward, so that the other pods learn of them soon. Here callers use
 // all of the limit, which brings nothing forward.
 func TestRefusalsAreReportedAtOnce(t *testing.T) {

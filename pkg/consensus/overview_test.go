@@ -10,6 +10,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -25,7 +26,7 @@ func overview(t *testing.T, s driver.Store) protocol.Overview {
 }
 
 func TestOverview(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		_, err := protocol.LoadOverview(t.Context(), s, "pool")
 		require.ErrorIs(t, err, driver.ErrNoPool)
 		limited(t, s, "a", throttle.Limit{Max: 600, Per: time.Minute}, 2)
@@ -93,9 +94,9 @@ func TestOverviewOfCallsInFlight(t *testing.T) {
 
 // A freeze is told by those who know of it, and is over when its time is.
 func TestOverviewOfAFreeze(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		busy(t, s, 2, thousand)
-		s.wipe()
+		s.Wipe()
 		time.Sleep(2 * time.Second)
 		o := overview(t, s)
 		require.NotEmpty(t, o.FrozenBy)

@@ -1,10 +1,7 @@
 package consensus_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,54 +14,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A line is a processor's way to the store and its channel for news.
-type line struct {
-	world.Link
-
-	hub    *memstore.Store
-	deaf   atomic.Bool  // hears nothing, and nobody hears it
-	slow   atomic.Int64 // how long saving takes
-	pushed atomic.Int64 // news
-}
-
-func (l *line) Push(ctx context.Context, pool string, news []byte) error {
-	if l.deaf.Load() {
-		return errors.New("no channel")
-	}
-	l.pushed.Add(1)
-	return l.hub.Push(ctx, pool, news)
-}
-
-func (l *line) Watch(ctx context.Context, pool string, received func([]byte)) (func(), error) {
-	return l.hub.Watch(ctx, pool, func(news []byte) {
-		if !l.deaf.Load() {
-			received(news)
-		}
-	})
-}
-
-func (l *line) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
-	if l.Cut.Load() {
-		return 0, world.ErrCut
-	}
-	if err := world.Sleep(ctx, time.Duration(l.slow.Load())); err != nil {
-		return 0, err
-	}
-	return l.Link.Save(ctx, pool, d)
-}
-
-func (l *line) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
-	if l.Cut.Load() {
-		return nil, nil, world.ErrCut
-	}
-	return l.Link.Load(ctx, pool)
-}
-
 // A pod is a node with a channel for news.
 type pod struct {
 	*node
 
-	line *line
+	line *world.Line
 }
 
 // pods is a pool whose processors hear news.
@@ -82,7 +36,7 @@ func newPods(s driver.Store) *pods {
 
 func (p *pods) join(t *testing.T, id string) *pod {
 	t.Helper()
-	l := &line{Link: world.Link{Store: p.store}, hub: p.hub}
+	l := world.NewLine(p.store, p.hub)
 	m, err := consensus.Join(t.Context(), l, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(p.loss))
 	require.NoError(t, err)
 	th, err := throttle.New(p.limit, throttle.WithSharer(m), throttle.WithTag(p.tag), throttle.OnClose(m.Leave))
@@ -153,11 +107,4 @@ func (p *pods) stop(old *pod, leaves bool) {
 		old.link.Cut.Store(true)
 	}
 	_ = old.th.Close()
-}
-
-// cutOff takes the store away from some, or gives it back.
-func cutOff(off bool, all ...*pod) {
-	for _, p := range all {
-		p.link.Cut.Store(off)
-	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -40,18 +39,6 @@ type worker struct {
 	calls []time.Time
 	slots []int64 // that were reserved, on the store's clock, in nanoseconds
 	stop  context.CancelFunc
-}
-
-func (w *worker) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.calls)
-}
-
-func (w *worker) forget() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.calls = nil
 }
 
 func work(t *testing.T, store driver.Store, id string, l throttle.Limit, workers int, takes time.Duration) *worker {
@@ -112,104 +99,6 @@ func apart(t *testing.T, times []int64, d time.Duration, what string) {
 	}
 }
 
-func TestStrictAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := work(t, memstore.New(), "a", throttle.Limit{Max: 2, Strict: true}, 3, 0)
-		time.Sleep(3 * time.Second)
-		w.forget()
-		time.Sleep(100 * time.Second)
-		require.GreaterOrEqual(t, w.count(), 190)
-		apart(t, all([]*worker{w}), 250*time.Millisecond, "call")
-		apart(t, slotsOf([]*worker{w}), 500*time.Millisecond, "slot")
-		v := w.m.View()
-		require.True(t, v.Issuing)
-		require.Zero(t, v.Share)
-		require.True(t, w.th.Status().Issued.Issuing)
-		require.False(t, w.th.Status().Lease.Until.IsZero(), "a process that was stopped orders nothing before it has asked")
-		require.Less(t, w.link.Reserves.Load(), int64(220), "about one request a slot")
-		require.Less(t, w.link.Answered.Load(), int64(120), "one sync an interval, although there is no share")
-	})
-}
-
-// Ten processors that all want every slot: none gets less than half its fair share, and
-// the limit is used.
-func TestStrictIsFair(t *testing.T) {
-	testkit.SkipRace(t, "it measures; TestLowLimitStarvesNobody runs with it")
-	testkit.SkipShort(t, "many pools")
-	for _, tc := range []struct {
-		max, reserved int
-		away          time.Duration
-		use           float64
-	}{
-		{1, 0, 0, 0.95},
-		{10, 0, 0, 0.9},
-		{100, 0, 0, 0.5},
-		{10, 20, 0, 0.99},
-		{1, 0, 100 * time.Millisecond, 0.95},
-		{10, 0, 100 * time.Millisecond, 0.7},
-		{10, 5, 0, 0.95},
-		{10, 5, 100 * time.Millisecond, 0.95},
-		{10, 8, 30 * time.Millisecond, 0.95},
-		{10, 20, 100 * time.Millisecond, 0.99},
-		{100, 100, 100 * time.Millisecond, 0.95},
-	} {
-		t.Run(fmt.Sprintf("%d per second, %d reserved, %s away", tc.max, tc.reserved, tc.away), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memstore.New()
-				l := throttle.Limit{Max: tc.max, Strict: true, MaxReserved: tc.reserved}
-				var ws []*worker
-				for i := range 10 {
-					ws = append(ws, work(t, store, fmt.Sprint(i), l, 10, tc.away))
-				}
-				time.Sleep(5 * time.Second)
-				for _, w := range ws {
-					w.forget()
-				}
-				began, spacing := time.Now(), time.Second/time.Duration(tc.max)
-				for len(all(ws)) < 1000 {
-					time.Sleep(10 * spacing)
-				}
-				use := float64(len(all(ws))) * float64(spacing) / float64(time.Since(began))
-				least, requests := 1000, int64(0)
-				for _, w := range ws {
-					least = min(least, w.count())
-					requests += w.link.Reserves.Load()
-				}
-				t.Logf("use %.3f, least %d of %d, %d requests", use, least, len(all(ws)), requests)
-				require.GreaterOrEqual(t, least, len(all(ws))/20)
-				require.GreaterOrEqual(t, use, tc.use)
-				apart(t, slotsOf(ws), spacing, "slot")
-				apart(t, all(ws), spacing-250*time.Millisecond, "call")
-			})
-		})
-	}
-}
-
-// A processor that is cut off from the store stops; the others go on.
-func TestStrictCutOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		l := throttle.Limit{Max: 5, Strict: true, MaxReserved: 4}
-		ws := []*worker{work(t, store, "a", l, 2, 0), work(t, store, "b", l, 2, 0)}
-		time.Sleep(10 * time.Second)
-		ws[0].link.Cut.Store(true)
-		time.Sleep(time.Second) // what it has reserved is its own
-		ws[0].forget()
-		time.Sleep(time.Minute)
-		require.Zero(t, ws[0].count())
-		held, _ := ws[0].th.Throttled()
-		require.Equal(t, throttle.ReasonStoreLost, held.Reason)
-		require.False(t, ws[0].m.View().Degraded)
-		ws[1].forget()
-		time.Sleep(10 * time.Second)
-		require.GreaterOrEqual(t, ws[1].count(), 45, "the other has it all")
-		ws[0].link.Cut.Store(false)
-		time.Sleep(10 * time.Second) // it asks again after half a lease at most, and then waits for a slot
-		require.Positive(t, ws[0].count())
-		apart(t, slotsOf(ws), 200*time.Millisecond, "slot")
-	})
-}
-
 // A processor that joins a pool does not keep it from issuing, before its limiter is
 // attached or after.
 func TestJoiningDoesNotEndIssuing(t *testing.T) {
@@ -234,79 +123,10 @@ func TestJoiningDoesNotEndIssuing(t *testing.T) {
 	})
 }
 
-// What was reserved is used although the pool goes back to shares meanwhile.
-func TestReservedSlotsOutliveIssuing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		l := throttle.Limit{Max: 5, MaxReserved: 1000}
-		var ws []*worker
-		for i := range 8 {
-			ws = append(ws, work(t, store, fmt.Sprint(i), l, 200*max(0, 1-i), 0))
-		}
-		time.Sleep(10 * time.Second)
-		require.True(t, ws[0].m.View().Issuing)
-		for _, w := range ws[1:] {
-			w.stop()
-			require.NoError(t, w.th.Close())
-		}
-		time.Sleep(20 * time.Second) // until the others are removed
-		require.Positive(t, ws[0].th.Status().Issued.Reserved)
-		ws[0].forget()
-		time.Sleep(2 * time.Second)
-		require.Positive(t, ws[0].count())
-		within(t, 2*time.Minute, "a share", func() bool { return ws[0].m.View().Share == driver.Whole })
-		require.False(t, ws[0].m.View().Issuing)
-		apart(t, slotsOf(ws), 200*time.Millisecond, "slot")
-	})
-}
-
-// One per minute over ten busy processors: all of it is used, at most it, and nobody
-// starves. With a spacing that is shorter the processors sync less meanwhile.
-func TestLowLimitStarvesNobody(t *testing.T) {
-	for _, tc := range testkit.Some([]struct {
-		per   time.Duration
-		among int
-		calls int
-	}{{200 * time.Millisecond, 20, 1000}, {3 * time.Second, 10, 400}, {time.Minute, 10, 100}}) {
-		t.Run(fmt.Sprint(tc.per), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memstore.New()
-				l := throttle.Limit{Max: 1, Per: tc.per}
-				var ws []*worker
-				for i := range tc.among {
-					ws = append(ws, work(t, store, fmt.Sprint(i), l, 2, time.Millisecond))
-				}
-				time.Sleep(3 * tc.per)
-				for _, w := range ws {
-					w.forget()
-				}
-				began := time.Now()
-				for len(all(ws)) < tc.calls {
-					time.Sleep(10 * tc.per)
-				}
-				calls := all(ws)
-				least := len(calls)
-				for _, w := range ws {
-					least = min(least, w.count())
-				}
-				use := float64(len(calls)) * float64(tc.per) / float64(time.Since(began))
-				t.Logf("use %.3f, least %d of %d", use, least, len(calls))
-				require.GreaterOrEqual(t, use, 0.95)
-				require.Positive(t, least, "one got nothing")
-				if tc.calls >= 400 { // enough for luck not to count, and not too much for a test
-					require.GreaterOrEqual(t, least, len(calls)/40)
-				}
-				apart(t, slotsOf(ws), tc.per, "slot")
-				apart(t, calls, tc.per-wire.Validity(tc.per), "call")
-			})
-		})
-	}
-}
-
 // A pool grows and shrinks under load, over the size at which its limit is too low to be
 // divided and back: no window sees more than the bound, and the limit is used.
 func TestPoolCrossesTheThreshold(t *testing.T) {
-	testkit.SkipRace(t, "it measures; TestLowLimitStarvesNobody and TestShell run with it")
+	testkit.SkipRace(t, "it measures; scenarios of strict limits and TestShell run with it")
 	testkit.SkipShort(t, "many pools")
 	for seed := range uint64(3) {
 		synctest.Test(t, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,89 +129,6 @@ func TestGreedyProcessorsKeepToTheTotalOfATag(t *testing.T) {
 			})
 		})
 	}
-}
-
-// inFlight counts calls in flight by tag, over all limiters.
-type inFlight struct {
-	mu        sync.Mutex
-	now, most map[string]int
-}
-
-func (c *inFlight) add(tag string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now[tag] += n
-	c.most[tag] = max(c.most[tag], c.now[tag])
-}
-
-func (c *inFlight) of(tag string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now[tag]
-}
-
-// highest is the most of a tag since the last call.
-func (c *inFlight) highest(tag string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	most := c.most[tag]
-	c.most[tag] = 0
-	return most
-}
-
-// calls keeps so many callers of a tag calling at a limiter, until the test ends.
-func (c *inFlight) calls(t *testing.T, f *throttle.InFlight, tag string, callers int, length time.Duration) {
-	ctx, end := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	t.Cleanup(all.Wait)
-	t.Cleanup(end)
-	for range callers {
-		all.Go(func() {
-			for {
-				p, err := f.ForTag(tag).Acquire(ctx, 1)
-				if err != nil {
-					return
-				}
-				c.add(tag, 1)
-				_ = world.Sleep(ctx, length)
-				c.add(tag, -1)
-				p.Settle(1)
-			}
-		})
-	}
-}
-
-// Real limiters in a pool: G15 for a tag with a total, G16 for what is reserved, and a total that is lowered while calls are in flight.
-func TestSlotsOfTagsOverAPoolOfLimiters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, count := memstore.New(), &inFlight{now: map[string]int{}, most: map[string]int{}}
-		quotas := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 4}, "capped": {Total: 3}}}
-		var pods []*throttle.InFlight
-		for i := range 4 {
-			m, err := consensus.Join(t.Context(), store, "pool", consensus.WithID(fmt.Sprint("p", i)), consensus.WithLogger(quiet))
-			require.NoError(t, err)
-			f, err := throttle.NewInFlight(16, throttle.WithSharer(m), throttle.WithQuotas(quotas), throttle.OnClose(m.Leave))
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = f.Close() })
-			pods = append(pods, f)
-			count.calls(t, f, "", 40, 30*time.Second)
-			count.calls(t, f, "capped", 10, 2*time.Second)
-		}
-		time.Sleep(80 * time.Second)
-		require.Equal(t, 16, count.of("")+count.of("capped"), "what is reserved is lent")
-		require.Contains(t, []int{2, 3}, count.highest("capped"))
-
-		count.calls(t, pods[1], "acme", 8, time.Minute)
-		time.Sleep(31*time.Second + 2*interval)
-		require.GreaterOrEqual(t, count.of("acme"), 4, "all calls of others have ended since")
-
-		require.NoError(t, protocol.SaveQuota(t.Context(), store, "pool", "capped", &throttle.Quota{Total: 1}, false))
-		time.Sleep(2*time.Second + 2*interval)
-		require.LessOrEqual(t, count.of("capped"), 1)
-		require.LessOrEqual(t, count.highest("capped"), 3)
-		time.Sleep(2 * time.Minute)
-		require.LessOrEqual(t, count.highest("capped"), 1)
-	})
 }
 
 // A recorder of slots is a holder that notes in which order it is asked and told.

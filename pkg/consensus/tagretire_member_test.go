@@ -2,6 +2,7 @@ package consensus_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,17 +19,15 @@ import (
 
 // spent returns what the budgets of a tag count as used, by the store's record.
 func (p *matrixPool) spent(tag string) (tokens []int64) {
-	p.store.mu.Lock()
-	defer p.store.mu.Unlock()
-	for _, tagBuckets := range [][]driver.TagBucket{p.store.rec.TagBuckets, p.store.rec.Names.TagBuckets} {
-		for _, tagBucket := range tagBuckets {
+	p.store.Record(func(r *driver.Record) {
+		for _, tagBucket := range slices.Concat(r.TagBuckets, r.Names.TagBuckets) {
 			for _, s := range tagBucket.Spent {
 				if tagBucket.Key == tagname.Key(tag) {
 					tokens = append(tokens, s.Tokens)
 				}
 			}
 		}
-	}
+	})
 	return tokens
 }
 

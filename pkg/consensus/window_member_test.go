@@ -11,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -35,8 +36,8 @@ func TestNoWindowExceedsTheOverrides(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 1))
-				s := newServer()
-				s.deferred = seed%2 == 1
+				s := world.NewServer()
+				s.Deferred = seed%2 == 1
 				nodes := busy(t, s, 3, thousand)
 				joined, counted := len(nodes), int64(0)
 				all := append([]*node(nil), nodes...)
@@ -85,7 +86,7 @@ func TestNoWindowExceedsTheOverrides(t *testing.T) {
 // A ramp over several processors grants no more than the integral of its line, and
 // nearly all of it.
 func TestNoWindowExceedsTheRamp(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		l := throttle.Limit{Max: 1000, Min: 100, Burst: 50, RampUpDuration: 30 * time.Second, Mode: throttle.RampScheduled{}}
 		nodes := make([]*node, 3)
 		began := time.Now()

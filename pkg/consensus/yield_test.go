@@ -11,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -58,7 +59,7 @@ func (*greedy) GrantTags([]sharing.TagGrant)                 {}
 // moment: the lower share is in force before anybody looks.
 func TestNoCallBeginsUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+		s := world.NewServer()
 		var holders []*greedy
 		for i, id := range []string{"a", "b", "c"} {
 			m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID(id), consensus.WithLogger(quiet))
@@ -83,7 +84,7 @@ func TestNoCallBeginsUnseen(t *testing.T) {
 // Of an in-flight limit there is nothing to override, and who tries is told.
 func TestOverrideOfAnInFlightLimitIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+		s := world.NewServer()
 		m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID("a"), consensus.WithLogger(quiet))
 		require.NoError(t, err)
 		f, err := throttle.NewInFlight(10, throttle.WithSharer(m), throttle.OnClose(m.Leave))

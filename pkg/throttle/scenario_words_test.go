@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit/scenario"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -31,18 +32,18 @@ var actions = map[string]func(o *order){
 	"slots": newSlots,
 	"all":   newAll,
 	"quotas": func(o *order) {
-		as[sharing.QuotaHolder](o.t, o.holder()).SetQuotas(o.quotas().WithDefaults(time.Second))
+		as[sharing.QuotaHolder](o.T, o.holder()).SetQuotas(o.Quotas().WithDefaults(time.Second))
 	},
-	"settle": func(o *order) { name, n := o.word(""), o.count(""); o.permits(name, func(p Permit) { p.Settle(n) }) },
+	"settle": func(o *order) { name, n := o.Word(""), o.Count(""); o.permits(name, func(p Permit) { p.Settle(n) }) },
 	"report": func(o *order) {
-		name, what := o.word(""), outcomes[o.word("")]
+		name, what := o.Word(""), outcomes[o.Word("")]
 		o.permits(name, func(p Permit) { p.Report(what) })
 	},
 	"tell": func(o *order) {
-		o.limit().ReportFor(1, time.Now(), outcomes[o.word("")], o.rest()...)
+		o.limit().ReportFor(1, time.Now(), outcomes[o.Word("")], o.Rest()...)
 	},
 	"cancel": func(o *order) {
-		for _, d := range o.draws[o.word("")] {
+		for _, d := range o.draws[o.Word("")] {
 			if o.ended(d) == "waits" {
 				d.cancel()
 			}
@@ -50,30 +51,30 @@ var actions = map[string]func(o *order){
 		}
 	},
 	"loop": loop,
-	"stop": func(o *order) { o.crews[o.word("")].stop() },
+	"stop": func(o *order) { o.crews[o.Word("")].stop() },
 	"service": func(o *order) {
-		name := o.word("")
+		name := o.Word("")
 		if o.services[name] == nil {
 			o.services[name] = &service{at: time.Now(), level: 1e6}
 		}
-		o.services[name].can(o.number(o.word("")))
+		o.services[name].can(o.Number(o.Word("")))
 	},
-	"lease": func(o *order) { h, l := o.holder(), limit.Lease{}; o.fill(&l); h.Lease(l) },
+	"lease": func(o *order) { h, l := o.holder(), limit.Lease{}; o.Fill(&l, modes); h.Lease(l) },
 	"grant": func(o *order) {
-		g := sharing.TagGrant{Tag: o.word(""), Needed: !o.is("free")}
-		o.fill(&g)
-		o.fill(&g.Batch)
+		g := sharing.TagGrant{Tag: o.Word(""), Needed: !o.Is("free")}
+		o.Fill(&g, modes)
+		o.Fill(&g.Batch, modes)
 		o.holder().GrantTags([]sharing.TagGrant{g})
 	},
 	"store": func(o *order) {
 		o.clerk.mint.set(func(m *mint) {
-			if m.down = o.is("down"); o.set["next"] != "" {
-				m.next = time.Now().Add(o.time(o.value("next")))
+			if m.down = o.Is("down"); o.Set["next"] != "" {
+				m.next = time.Now().Add(o.Time(o.Value("next")))
 			}
 		})
 	},
-	"paused": func(o *order) { o.holder().SetPauses([]Paused{{Until: time.Now().Add(o.time(o.word("")))}}) },
-	"away":   func(o *order) { o.limit().NoteAway(o.count(""), o.time(o.word(""))) },
+	"paused": func(o *order) { o.holder().SetPauses([]Paused{{Until: time.Now().Add(o.Time(o.Word("")))}}) },
+	"away":   func(o *order) { o.limit().NoteAway(o.Count(""), o.Time(o.Word(""))) },
 }
 
 // questions are the commands with a result. F are fields, in any case and with dots; by default all simple fields that are not zero.
@@ -92,45 +93,45 @@ var questions = map[string]func(o *order) string{
 	"drain": drained,
 	"get":   get,
 	"ask":   ask,
-	"call":  func(o *order) string { return o.reported(o.draws[o.word("")]...) },
+	"call":  func(o *order) string { return o.reported(o.draws[o.Word("")]...) },
 	"rate":  rates,
 	"p99": func(o *order) string {
-		c := o.crews[o.word("")]
+		c := o.crews[o.Word("")]
 		defer c.forget()
 		return c.p99().Round(time.Microsecond).String()
 	},
 	"status": func(o *order) string {
-		if f, ok := o.limiter(o.word(o.main)).(*InFlight); ok {
-			return o.tell(f.Status())
+		if f, ok := o.limiter(o.Word(o.main)).(*InFlight); ok {
+			return o.Tell(f.Status())
 		}
-		return o.tell(as[interface{ Status() Status }](o.t, o.last).Status())
+		return o.Tell(as[interface{ Status() Status }](o.T, o.last).Status())
 	},
 	"text": func(o *order) string { return o.refusal.Error() },
-	"by":   func(o *order) string { return o.tell(as[interface{ Status() Status }](o.t, o.refusal.By()).Status()) },
-	"tag":  func(o *order) string { return o.tell(statusOf(o.limit(), strings.Trim(o.word(""), "-"))) },
+	"by":   func(o *order) string { return o.Tell(as[interface{ Status() Status }](o.T, o.refusal.By()).Status()) },
+	"tag":  func(o *order) string { return o.Tell(statusOf(o.limit(), strings.Trim(o.Word(""), "-"))) },
 	"throttled": func(o *order) string {
-		th, ok := as[interface{ Throttled() (Throttling, bool) }](o.t, o.limiter(o.word(o.main))).Throttled()
-		return o.tellIf(ok, th)
+		th, ok := as[interface{ Throttled() (Throttling, bool) }](o.T, o.limiter(o.Word(o.main))).Throttled()
+		return o.TellIf(ok, th)
 	},
-	"holdup":   func(o *order) string { h, ok := o.limit().HoldUp(); return o.tellIf(ok, h) },
+	"holdup":   func(o *order) string { h, ok := o.limit().HoldUp(); return o.TellIf(ok, h) },
 	"waits":    waits,
-	"reported": func(o *order) string { return o.tell(o.holder().Report(o.time(o.word("")))) },
+	"reported": func(o *order) string { return o.Tell(o.holder().Report(o.Time(o.Word("")))) },
 	"tagged": func(o *order) string {
-		tag, reports := o.word(""), o.holder().ReportTags(o.time(o.word("")))
+		tag, reports := o.Word(""), o.holder().ReportTags(o.Time(o.Word("")))
 		i := slices.IndexFunc(reports, func(r sharing.TagReport) bool { return r.Tag == tag })
-		return o.tellIf(i >= 0, append(reports, sharing.TagReport{})[max(i, 0)])
+		return o.TellIf(i >= 0, append(reports, sharing.TagReport{})[max(i, 0)])
 	},
-	"pokes": func(o *order) string { return fmt.Sprint(o.sharers[o.word(o.main)].pokes.Load()) },
+	"pokes": func(o *order) string { return fmt.Sprint(o.sharers[o.Word(o.main)].pokes.Load()) },
 	"mint": func(o *order) string {
 		return fmt.Sprint(len(o.clerk.mint.issued()), o.clerk.mint.asked(), o.clerk.mint.returned())
 	},
 	"pause":   func(o *order) string { return o.pause(true) },
 	"resume":  func(o *order) string { return o.pause(false) },
-	"probe":   func(o *order) string { return o.failed(probe(o.limiter(o.word("")))) },
-	"charge":  func(o *order) string { return o.failed(Charge(o.limiter(o.word("")), o.count("1"))) },
+	"probe":   func(o *order) string { return o.failed(probe(o.limiter(o.Word("")))) },
+	"charge":  func(o *order) string { return o.failed(Charge(o.limiter(o.Word("")), o.Count("1"))) },
 	"forgive": func(o *order) string { return fmt.Sprintf("%.4g", o.limit().ForgiveDebt()) },
 	"close": func(o *order) string {
-		return o.failed(as[interface{ Close() error }](o.t, o.limiter(o.word(o.main))).Close())
+		return o.failed(as[interface{ Close() error }](o.T, o.limiter(o.Word(o.main))).Close())
 	},
 }
 
@@ -141,83 +142,60 @@ func (o *order) failed(err error) string {
 }
 
 func (o *order) options(name string) []Option {
-	opts := []Option{WithName(o.value("name")), WithTag(o.value("tag")), WithLogger(slog.New(slog.DiscardHandler))}
-	if share, ok := o.set["share"]; ok {
-		o.sharers[name] = &script{first: limit.Lease{Share: fraction(o.number(share))}}
+	opts := []Option{WithName(o.Value("name")), WithTag(o.Value("tag")), WithLogger(slog.New(slog.DiscardHandler))}
+	if share, ok := o.Set["share"]; ok {
+		o.sharers[name] = &script{first: limit.Lease{Share: fraction(o.Number(share))}}
 		opts = append(opts, WithSharer(o.sharers[name]))
 	}
-	if n := o.value("replicas"); n != "" {
-		static, err := Replicas(int(o.number(n)))
-		require.NoError(o.t, err)
+	if n := o.Value("replicas"); n != "" {
+		static, err := Replicas(int(o.Number(n)))
+		require.NoError(o.T, err)
 		opts = append(opts, WithSharer(static))
 	}
-	o.value("share")
+	o.Value("share")
 	return opts
 }
 
 func newLimit(o *order) {
 	var l Limit
-	o.fill(&l)
-	issued := o.is("issued")
-	name := o.word("limit")
+	o.Fill(&l, modes)
+	issued := o.Is("issued")
+	name := o.Word("limit")
 	opts := o.options(name)
 	if issued { // its tokens one by one
-		o.clerk = &clerk{script: &script{first: limit.Lease{Issuing: true}}, mint: &mint{live: 1}, up: o.time(o.value("up"))}
+		o.clerk = &clerk{script: &script{first: limit.Lease{Issuing: true}}, mint: &mint{live: 1}, up: o.Time(o.Value("up"))}
 		opts = append(opts, WithSharer(o.clerk))
 	}
-	if o.more != "" {
-		opts = append(opts, WithQuotas(o.quotas()))
+	if o.More != "" {
+		opts = append(opts, WithQuotas(o.Quotas()))
 	}
-	o.limits[name], o.main = whole(o.t, l, opts...), cmp.Or(o.main, name)
+	o.limits[name], o.main = whole(o.T, l, opts...), cmp.Or(o.main, name)
 }
 
 func newSlots(o *order) {
-	name, n := o.word(""), o.count("")
-	o.limits[name], o.main = flight(o.t, n, o.options(name)...), cmp.Or(o.main, name)
+	name, n := o.Word(""), o.Count("")
+	o.limits[name], o.main = flight(o.T, n, o.options(name)...), cmp.Or(o.main, name)
 }
 
 func newAll(o *order) {
-	name, parts := o.word(""), []Limiter(nil)
-	for len(o.words) > 0 {
-		who, call := strings.CutSuffix(o.word(""), "/call")
+	name, parts := o.Word(""), []Limiter(nil)
+	for len(o.Words) > 0 {
+		who, call := strings.CutSuffix(o.Word(""), "/call")
 		who, times, weighed := strings.Cut(who, "*")
 		l := o.limiter(who)
 		if call {
 			l = PerCall(l)
 		}
 		if weighed {
-			l = Weigh(l, func(n int) int { return int(float64(n) * o.number(times)) })
+			l = Weigh(l, func(n int) int { return int(float64(n) * o.Number(times)) })
 		}
 		parts = append(parts, l)
 	}
 	o.limits[name] = All(parts...)
 }
 
-// quotas are those of the indented lines: a tag, a pattern or other, and fields of Quota; budget=3/hour/batch.
-func (o *order) quotas() Quotas {
-	q := Quotas{Tags: map[string]Quota{}}
-	for line := range strings.Lines(o.more) {
-		of, quota := newOrder(o.play, strings.Fields(line)), Quota{}
-		if parts := append(strings.Split(of.value("budget"), "/"), ""); len(parts) > 2 {
-			quota.Budgets = []Budget{{Amount: int64(o.number(parts[0])), Per: limit.Period(parts[1]), Then: limit.Then(parts[2])}}
-		}
-		name := of.word("")
-		of.fill(&quota)
-		switch {
-		case name == "other":
-			q.Other = quota
-		case strings.Contains(name, "*"):
-			q.Match = append(q.Match, QuotaPattern{Tag: name, Quota: quota})
-		default:
-			q.Tags[name] = quota
-		}
-		require.Zero(o.t, len(of.set)+len(of.words), "%s: %s", o.line, line)
-	}
-	return q
-}
-
 func takeNow(o *order) string {
-	name, who, n, reported := o.as(), o.word(""), o.count("1"), []string(nil)
+	name, who, n, reported := o.as(), o.Word(""), o.Count("1"), []string(nil)
 	for one := range strings.SplitSeq(who, ",") {
 		p, ok := o.limiter(one).TryAcquire(n)
 		o.draws[name] = append(o.draws[name], &drawing{result: result{permit: p}, n: n})
@@ -227,7 +205,7 @@ func takeNow(o *order) string {
 }
 
 func drained(o *order) string {
-	l, n := o.limiter(o.word("")), 0
+	l, n := o.limiter(o.Word("")), 0
 	for _, ok := l.TryAcquire(1); ok && n < 1e6; _, ok = l.TryAcquire(1) {
 		n++
 	}
@@ -236,8 +214,8 @@ func drained(o *order) string {
 
 // way takes the words that say how to draw, and returns a draw from the limiter that is named next.
 func (o *order) way() func(ctx context.Context, n int) (Permit, error) {
-	upTo, fallback, try := o.is("upto"), o.is("fallback"), o.is("try")
-	switch l := o.limiter(o.word("")); {
+	upTo, fallback, try := o.Is("upto"), o.Is("fallback"), o.Is("try")
+	switch l := o.limiter(o.Word("")); {
 	case upTo:
 		return l.AcquireUpTo
 	case fallback:
@@ -254,9 +232,9 @@ func (o *order) way() func(ctx context.Context, n int) (Permit, error) {
 
 // ask begins a draw in the background.
 func ask(o *order) string {
-	name, way, n := o.word(""), o.way(), o.count("1")
+	name, way, n := o.Word(""), o.way(), o.Count("1")
 	d := &drawing{n: n, began: time.Now()}
-	d.call = beginWith(way, n, o.time(o.value("within")))
+	d.call = beginWith(way, n, o.Time(o.Value("within")))
 	o.draws[name] = append(o.draws[name], d)
 	return o.ended(d)
 }
@@ -264,7 +242,7 @@ func ask(o *order) string {
 // get waits for a draw.
 func get(o *order) string {
 	name := o.as()
-	o.words = slices.Insert(o.words, 0, name)
+	o.Words = slices.Insert(o.Words, 0, name)
 	ended := ask(o)
 	if d := o.draws[name][len(o.draws[name])-1]; ended == "waits" {
 		d.result = <-d.done
@@ -275,7 +253,7 @@ func get(o *order) string {
 
 // as takes the name of a draw. It replaces the earlier draws of that name, unless a + follows the name.
 func (o *order) as() string {
-	name, more := strings.CutSuffix(o.value("as"), "+")
+	name, more := strings.CutSuffix(o.Value("as"), "+")
 	if !more {
 		delete(o.draws, name)
 	}
@@ -284,9 +262,9 @@ func (o *order) as() string {
 
 // loop has callers that draw again and again, each at once or every so often.
 func loop(o *order) {
-	name, way := o.word(""), o.way()
-	n, callers, s := o.count("1"), int(o.number(cmp.Or(o.value("callers"), "1"))), o.services[o.value("service")]
-	every, within, took := o.time(o.value("every")), o.time(cmp.Or(o.value("within"), "9000h")), o.time(o.value("took"))
+	name, way := o.Word(""), o.way()
+	n, callers, s := o.Count("1"), int(o.Number(cmp.Or(o.Value("callers"), "1"))), o.services[o.Value("service")]
+	every, within, took := o.Time(o.Value("every")), o.Time(cmp.Or(o.Value("within"), "9000h")), o.Time(o.Value("took"))
 	ctx, stop := context.WithCancel(context.Background())
 	c := &crew{stop: stop}
 	draw := func() error {
@@ -326,21 +304,21 @@ func (o *order) counted(name string) float64 {
 }
 
 func rates(o *order) string {
-	d, names, before, reported := o.word(""), o.rest(), []float64(nil), []string(nil)
+	d, names, before, reported := o.Word(""), o.Rest(), []float64(nil), []string(nil)
 	for _, name := range names {
 		before = append(before, o.counted(name))
 	}
-	time.Sleep(o.time(d))
+	time.Sleep(o.Time(d))
 	for i, name := range names {
-		reported = append(reported, rounded((o.counted(name)-before[i])/o.number(d)))
+		reported = append(reported, scenario.Rounded((o.counted(name)-before[i])/o.Number(d)))
 	}
 	return strings.Join(reported, " ")
 }
 
 func waits(o *order) string {
-	who, stats, reported := o.word(o.main), []WaitStats(nil), []string(nil)
+	who, stats, reported := o.Word(o.main), []WaitStats(nil), []string(nil)
 	if l, ok := o.limits[who]; ok {
-		stats = as[interface{ WaitStats() []WaitStats }](o.t, l).WaitStats()
+		stats = as[interface{ WaitStats() []WaitStats }](o.T, l).WaitStats()
 	} else {
 		for _, s := range o.limit().TagWaitStats() {
 			if s.Tag == strings.Trim(who, "-") {
@@ -355,7 +333,7 @@ func waits(o *order) string {
 }
 
 func (o *order) pause(on bool) string {
-	who, opts := o.word(""), []PauseOption(nil)
+	who, opts := o.Word(""), []PauseOption(nil)
 	l, ok := o.limits[who].(interface {
 		Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error)
 		Resume(ctx context.Context, opts ...PauseOption) error
@@ -364,12 +342,12 @@ func (o *order) pause(on bool) string {
 		l, opts = o.limit(), []PauseOption{PauseTag(who)}
 	}
 	if !on {
-		return o.failed(l.Resume(o.t.Context(), opts...))
+		return o.failed(l.Resume(o.T.Context(), opts...))
 	}
 	until := time.Time{}
-	if d := o.word(""); d != "" {
-		until = time.Now().Add(o.time(d))
+	if d := o.Word(""); d != "" {
+		until = time.Now().Add(o.Time(d))
 	}
-	_, err := l.Pause(o.t.Context(), until, "maintenance", opts...)
+	_, err := l.Pause(o.T.Context(), until, "maintenance", opts...)
 	return o.failed(err)
 }

@@ -96,10 +96,11 @@ func (f *fake) logged() []string {
 func (f *fake) give(n int) {
 	f.Lock()
 	f.hand += n
-	for _, w := range f.standing {
+	standing := slices.Clone(f.standing)
+	f.Unlock()
+	for _, w := range standing {
 		w.Attempt.Wake()
 	}
-	f.Unlock()
 }
 
 // close closes the gate, and wakes who stands there.
@@ -231,13 +232,13 @@ func (l lockFree) Why(n int) limit.Reason { return limit.Reason(fmt.Sprint("no "
 // A foreign is a limiter without a source.
 type foreign struct {
 	hand  int
-	err   error // of Acquire, once it is to end
-	asked []int // by Acquire
-	back  int   // tokens given back
-	late  int   // so many TryAcquire are refused whatever is at hand
+	comes chan int // tokens that come while Acquire waits
+	asked []int    // by Acquire
+	back  int      // tokens given back
+	late  int      // so many TryAcquire are refused whatever is at hand
 }
 
-func newForeign(hand int) *foreign { return &foreign{hand: hand} }
+func newForeign(hand int) *foreign { return &foreign{hand: hand, comes: make(chan int)} }
 
 func (f *foreign) TryAcquire(n int) (permit, bool) {
 	if f.late > 0 {
@@ -253,12 +254,13 @@ func (f *foreign) TryAcquire(n int) (permit, bool) {
 
 func (f *foreign) Acquire(ctx context.Context, n int) (permit, error) {
 	f.asked = append(f.asked, n)
-	if n > f.hand && f.err == nil {
-		<-ctx.Done()
-		return permit{}, ctx.Err()
-	}
-	if n > f.hand {
-		return permit{}, f.err
+	for n > f.hand {
+		select {
+		case more := <-f.comes:
+			f.hand += more
+		case <-ctx.Done():
+			return permit{}, ctx.Err()
+		}
 	}
 	f.hand -= n
 	return permit{f, n}, nil

@@ -1,0 +1,162 @@
+package protocol
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// The pool's clock goes on from the last answer with the local time. It stands still rather than go back, unless it is another clock.
+func TestThePoolsClockDoesNotGoBack(t *testing.T) {
+	var c poolClock
+	answer := func(at, logical time.Duration) {
+		c.take(at, &driver.Answer{Time: logical.Microseconds(), Epoch: 3, Silence: 5 * time.Second, Lease: 8 * time.Second})
+	}
+	logical := func(at time.Duration) time.Duration { return time.Duration(c.logical(at)) * time.Microsecond }
+	require.Equal(t, wire.Clamp(driver.DefaultLease), c.longest(), "no answer has come")
+	require.Equal(t, moment{now: time.Second, clamp: c.longest()}, c.moment(time.Second))
+
+	answer(10*time.Second, 100*time.Second)
+	require.Equal(t, 100*time.Second, logical(10*time.Second))
+	require.Equal(t, 101*time.Second, logical(11*time.Second))
+	answer(12*time.Second, 101500*ms) // it took longer than the last one
+	require.Equal(t, 102*time.Second, logical(12*time.Second))
+	require.Equal(t, 102*time.Second, logical(12300*ms))
+	require.Equal(t, 102500*ms, logical(13*time.Second))
+	answer(13*time.Second, 100500*ms)
+	require.Equal(t, 102500*ms, logical(13*time.Second), "2 s behind: a step of the same clock")
+	answer(13*time.Second, 100500*ms-time.Microsecond)
+	require.Equal(t, 100500*ms-time.Microsecond, logical(13*time.Second), "more: another clock")
+	c.answers = 0
+	answer(14*time.Second, time.Second)
+	require.Equal(t, time.Second, logical(14*time.Second), "the first answer of an incarnation")
+}
+
+// The clock counts a quarter of a lease after an answer. After that, or before a second step of a new record, it is not known.
+func TestThePoolsClockIsLost(t *testing.T) {
+	var c poolClock
+	c.take(time.Second, &driver.Answer{Time: 7, Epoch: 3, Silence: 5 * time.Second, Lease: 8 * time.Second})
+	known := moment{now: 3 * time.Second, clamp: 2 * time.Second, logical: 2_000_007, began: 3, slept: 5 * time.Second}
+	require.Equal(t, known, c.moment(3*time.Second))
+	require.False(t, c.lost(3*time.Second))
+	require.True(t, c.lost(3*time.Second+1))
+	require.Equal(t, moment{now: 3*time.Second + 1, clamp: 2 * time.Second}, c.moment(3*time.Second+1))
+	c.answers = 0
+	require.Zero(t, c.moment(time.Second).logical)
+	c.take(time.Second, &driver.Answer{Epoch: 3, Lease: 8 * time.Second})
+	require.Zero(t, c.moment(time.Second).logical)
+}
+
+// The store removes who is silent for longer than it had left at the last answer. Others have left, or are there.
+func TestWhoIsRemoved(t *testing.T) {
+	was := driver.Answer{Time: 1_000_000, Grant: driver.Grant{Roster: []driver.RosterRow{
+		{ID: "a", Left: 5*time.Second - 1, Silent: time.Second}, {ID: "b", Left: 5 * time.Second}, {ID: "c"}, {ID: "d"},
+	}}}
+	is := driver.Answer{Time: 6_000_000, Grant: driver.Grant{Roster: []driver.RosterRow{{ID: "c"}}}}
+	require.Equal(t, []driver.RosterRow{{ID: "a", Left: 5*time.Second - 1, Silent: 6 * time.Second}, {ID: "d", Silent: 5 * time.Second}}, removedBy(&was, &is))
+}
+
+// What the store says of issued tokens holds until it gives shares, also for what was reserved before.
+func TestIssuingWindsUpUntilThereIsRoomForShares(t *testing.T) {
+	type issuing struct{ issuing, winding bool }
+	for name, c := range map[string]struct {
+		was, is issuing
+		answer  bool
+		share   driver.Share
+	}{
+		"it begins":       {issuing{}, issuing{true, false}, true, 0},
+		"it ends":         {issuing{true, false}, issuing{false, true}, false, 0},
+		"it still ends":   {issuing{false, true}, issuing{false, true}, false, 0},
+		"it begins again": {issuing{false, true}, issuing{true, false}, true, 0},
+		"it never was":    {issuing{}, issuing{}, false, 0},
+		"it is over":      {issuing{true, false}, issuing{}, false, 1},
+		"it was over":     {issuing{false, true}, issuing{}, false, 1},
+	} {
+		p := core{state: StateHolding}
+		p.until = time.Hour
+		p.issuing, p.winding = c.was.issuing, c.was.winding
+		p.Answer.Issuing, p.Answer.Share = c.answer, c.share
+		p.takeIssuing()
+		require.Equal(t, c.is, issuing{p.issuing, p.winding}, name)
+		require.Equal(t, c.is != issuing{}, p.isIssuing(0), name)
+		p.state = StateReplaced
+		require.False(t, p.isIssuing(0), name)
+	}
+}
+
+// A lease that runs out ends the share. Only if the store is lost, and was asked on time, an even part of the limit goes on: until the next
+// request must have gone out.
+func TestWhoGoesOnWhenALeaseRunsOut(t *testing.T) {
+	const end = 10 * time.Second
+	for name, c := range map[string]struct {
+		but  func(p *core)
+		at   time.Duration
+		goes driver.Share
+	}{
+		"the store is lost":         {func(*core) {}, end, driver.Whole / 2},
+		"nobody else was there":     {func(p *core) { p.Answer.Live = 0 }, end, driver.Whole},
+		"it had less":               {func(p *core) { p.held = 7 }, end, 7},
+		"it had nothing":            {func(p *core) { p.held = 0 }, end, 0},
+		"asked just in time":        {func(p *core) { p.attempt = end - 6*time.Second }, end, driver.Whole / 2},
+		"asked too early":           {func(p *core) { p.attempt = end - 6*time.Second - 1 }, end, 0},
+		"seen just in time":         {func(p *core) { p.attempt = end }, end + 6*time.Second, driver.Whole / 2},
+		"seen too late":             {func(p *core) { p.attempt = end + 1 }, end + 6*time.Second + 1, 0},
+		"a request was late":        {func(p *core) { p.onTime = false }, end, 0},
+		"no request failed":         {func(p *core) { p.failures = 0 }, end, 0},
+		"it stops without a store":  {func(p *core) { p.Cfg.OnStoreLoss = Stop }, end, 0},
+		"it goes on already":        {func(p *core) { p.degraded = true }, end, 0},
+		"tokens are issued":         {func(p *core) { p.issuing = true }, end, 0},
+		"they were issued":          {func(p *core) { p.winding = true }, end, 0},
+		"another has taken its ID":  {func(p *core) { p.state = StateReplaced }, end, 0},
+		"its lease had ended befor": {func(p *core) { p.state = StateLost }, end, driver.Whole / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := core{Cfg: ProcessorConfig{OnStoreLoss: Degrade}, state: StateHolding, Lease: 10 * time.Second}
+			p.Answer.Live = 2
+			p.held, p.until, p.failures, p.onTime, p.attempt, p.gap = driver.Whole, end, 1, true, end-time.Second, time.Second
+			c.but(&p)
+			was := p
+			p.Tick(end - 1)
+			require.Equal(t, was.held, p.held)
+			require.Equal(t, was.state, p.state)
+			p.Tick(c.at)
+			require.Equal(t, c.goes, p.held)
+			require.Equal(t, c.goes > 0, p.degraded)
+			require.NotEqual(t, StateHolding, p.state)
+			if was.held > 0 {
+				require.Equal(t, was.lapses+1, p.lapses)
+			}
+			if c.goes > 0 {
+				require.Equal(t, c.at+degradeFor, p.degradedEnd)
+				require.Equal(t, p.attempt+6*time.Second, p.until)
+			}
+		})
+	}
+}
+
+// A request says what the processor knows and uses, and names every request since the last answer.
+func TestARequestSaysWhatIsInUse(t *testing.T) {
+	c := core{Cfg: ProcessorConfig{Pool: "p", ID: "a", Lease: 8 * time.Second}, incarnation: "1"}
+	c.seq, c.last, c.lastTime, c.revision, c.recalled = 6, driver.Ticket{Seq: 5, Nonce: 50}, 77, 4, driver.Ticket{Seq: 3, Nonce: 30}
+	c.unanswered = []driver.Ticket{{Seq: 6, Nonce: 60}}
+	c.held, c.inUse, c.want, c.demand, c.lapses, c.needs = 20, 30, 40, 50, 2, [2]driver.Share{1, 2}
+	c.Answer.Live, c.frozen, c.frozenBy, c.reported.Slots = 9, 13*time.Second, driver.FreezeNewRecord, 5
+	req := c.next(10*time.Second, 70)
+	require.Equal(t, driver.Request{
+		Pool: "p", ID: "a", Incarnation: "1", Seq: 7, Nonce: 70, LastSeq: 5, LastNonce: 50, LastTime: 77, Recalled: driver.Ticket{Seq: 3, Nonce: 30},
+		Unanswered: []driver.Ticket{{Seq: 6, Nonce: 60}}, Revision: 4, Lease: 8 * time.Second, Outlasts: c.outlasts(),
+		Report: driver.Report{InUse: 30, Wanted: 40, Demand: 50, PoolSize: 9},
+	}, req.Request)
+	require.Equal(t, Standing{Slots: 5, Used: driver.Share(30).Fraction(), Frozen: 3 * time.Second, FrozenBy: driver.FreezeNewRecord}, req.note.standing)
+	require.Equal(t, [2]driver.Share{1, 2}, req.note.needs)
+	require.Equal(t, request{Request: req.Request, note: req.note, at: 10 * time.Second, inUse: 20, wanted: 40, lapses: 2, open: true}, *req)
+
+	c.held, c.frozen, c.reported.Slots = 35, 10*time.Second, 0
+	req = c.next(10*time.Second, 80)
+	require.EqualValues(t, 35, req.InUse)
+	require.Zero(t, req.note.standing, "it is neither frozen nor limits calls in flight")
+}
