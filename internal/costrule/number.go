@@ -64,7 +64,7 @@ func oneForm(text string) string {
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return text
 	}
-	if f != 0 && f == math.Trunc(f) && math.Abs(f) < 1e19 {
+	if f != 0 && f == math.Trunc(f) && math.Abs(f) <= 1e19 {
 		if exact, _, err := big.ParseFloat(text, 10, 128, big.ToNearestEven); err == nil && exact.IsInt() {
 			return exact.Text('f', 0)
 		}
@@ -94,8 +94,5 @@ func (c *Complaint) Tell(log *slog.Logger, place, value, outcome string) {
 // Shown returns a value for logs and errors: quoted and shortened.
 func Shown(value string) string {
 	const most = 40
-	if len(value) > most {
-		value = value[:most]
-	}
-	return strconv.Quote(value)
+	return strconv.Quote(value[:min(len(value), most)])
 }

@@ -34,12 +34,12 @@ func TestNumber(t *testing.T) {
 }
 
 func TestInteger(t *testing.T) {
-	for text, want := range map[string]int{"2": 2, "2.0": 2, "1e2": 100, "-1": -1, "-1.0": -1} {
+	for text, want := range map[string]int{"2": 2, "2.0": 2, "1e2": 100, "-1": -1, "-1.0": -1, "2147483647": 2147483647, "-2147483648": -2147483648} {
 		n, ok := costrule.Integer(text)
 		require.True(t, ok, text)
 		require.Equal(t, want, n, text)
 	}
-	for _, text := range []string{"", "2.5", "1e12", "-1e12", "1e400", "x", "0x2", "null", "true", `"2"`} {
+	for _, text := range []string{"", "2.5", "1e12", "-1e12", "1e400", "2147483648", "-2147483649", "x", "0x2", "null", "true", `"2"`} {
 		_, ok := costrule.Integer(text)
 		require.False(t, ok, text)
 	}

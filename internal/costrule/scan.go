@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 )
 
 // A Kind is the first byte of a JSON value, with '0' for all numbers and 't' for false, too.
@@ -107,9 +106,13 @@ type Scanner struct {
 	isKey   bool
 	escape  int // of a string: afterBackslash, or how many hexadecimal digits come; 0: none
 	point   int // the number in the hexadecimal digits so far
+	half    int // Chars when the first half of a character had come; noHalf: none, or both
 }
 
-const afterBackslash = -1
+const (
+	afterBackslash = -1
+	noHalf         = -1
+)
 
 // A level is an object or list that is open.
 type level struct {
@@ -172,7 +175,7 @@ func (s *Scanner) text(p []byte) int {
 		switch {
 		case s.escape != 0:
 			if s.broken = !s.escaped(b); s.broken {
-				return i + 1
+				return len(p)
 			}
 		case b == '\\':
 			s.escape = afterBackslash
@@ -198,11 +201,11 @@ func (s *Scanner) text(p []byte) int {
 
 // escaped reads a byte of an escape, and reports whether it is a valid one: some readers accept others, each in its own way.
 func (s *Scanner) escaped(b byte) bool {
-	if s.escape > 0 {
+	if s.escape != afterBackslash {
 		digit, err := strconv.ParseUint(string(b), 16, 8)
 		s.point = s.point<<4 | int(digit)
 		if s.escape--; s.escape == 0 {
-			s.count(s.point)
+			s.count(rune(s.point))
 		}
 		return err == nil
 	}
@@ -224,17 +227,17 @@ func (s *Scanner) escaped(b byte) bool {
 	return true
 }
 
-// count counts an escaped character, or a half of one.
-func (s *Scanner) count(point int) {
-	switch r := rune(point); {
-	case r >= 0xd800 && r < 0xdc00: // the first half of a character of four bytes
-		s.now.Bytes += 2
-		s.now.Chars++
-	case r >= 0xdc00 && r < 0xe000:
-		s.now.Bytes += 2
-	default:
-		s.now.Bytes += utf8.RuneLen(r)
-		s.now.Chars++
+// count counts an escaped character, or a half of one: without the other half readers put U+FFFD in its place.
+func (s *Scanner) count(r rune) {
+	if s.half == s.now.Chars && r>>10 == 0xdc00>>10 {
+		s.now.Bytes++ // four for both halves
+		s.half = noHalf
+		return
+	}
+	s.now.Bytes += len(string(r))
+	s.now.Chars++
+	if r>>10 == 0xd800>>10 {
+		s.half = s.now.Chars
 	}
 }
 
@@ -335,7 +338,7 @@ func (s *Scanner) begin(b byte) {
 	if s.broken = s.next > atFirstValue && !s.isKey; s.broken {
 		return
 	}
-	s.reading, s.escape = true, 0
+	s.reading, s.escape, s.half = true, 0, noHalf
 	s.raw = s.raw[:0]
 	s.now = Value{Kind: Figure, Len: 1}
 	switch b {
@@ -363,7 +366,7 @@ func (s *Scanner) finish() {
 	s.next = atColon
 	top := s.top()
 	s.keys = s.keys[:top.key]
-	if bytes.IndexByte(s.raw, '\\') >= 0 {
+	if bytes.Contains(s.raw, []byte{'\\'}) {
 		s.keys = append(s.keys, s.now.Text()...)
 		return
 	}

@@ -85,27 +85,48 @@ func TestNumbersOfJSON(t *testing.T) {
 	}
 }
 
-// However a text is cut, the scanner tells the same.
+// write writes a text in pieces.
+func write(s *costrule.Scanner, text string, size int) {
+	for ; len(text) > size; text = text[size:] {
+		_, _ = s.Write([]byte(text[:size]))
+	}
+	_, _ = s.Write([]byte(text))
+}
+
+// However a text is cut, the scanner tells the same: depth, names from the inside, source, length, bytes that are not base64, in a list.
 func TestTheScannerReadsPieces(t *testing.T) {
-	const doc = `{"a":[1,{"b":"x\"y\\","c":-2.5e3},true],"d":{"e":null},"data":"AAAA\/+==\n"} `
-	scan := func(size int) (reported []string) {
+	const doc = `{"a":[1,{"b":"x\"y\\","c":-2.5e3},true],"d":{"e":null},"data":"AAAA\/+==\n","odd":"\b\f\r\t\u0041. é"} `
+	want := []string{
+		`0 //  0 0 false`, `1 a//  0 0 false`, `2 a// 1 1 0 true`, `2 a//  0 0 true`, `3 b/a/ "x\"y\\" 6 2 false`, `3 c/a/ -2.5e3 6 0 false`,
+		`2 a// true 4 0 true`, `1 d//  0 0 false`, `2 e/d/ null 4 0 false`, `1 data// "AAAA\/+==\n" 11 0 false`,
+		`1 odd// "\b\f\r\t\u0041. é" 18 8 false`,
+	}
+	for size := 1; size <= len(doc); size++ {
+		var reported []string
 		s := costrule.Scanner{Keep: 100}
 		s.Value = func(v costrule.Value) {
-			reported = append(reported, fmt.Sprint(s.Depth(), s.Key(0), "/", s.Key(1), string(rune(v.Kind)), string(v.Raw), v.Len, v.Odd))
+			reported = append(reported, fmt.Sprintf("%d %s/%s/%s %s %d %d %v", s.Depth(), s.Key(0), s.Key(1), s.Key(2), v.Raw, v.Len, v.Odd, s.InList()))
 		}
-		for rest := doc; rest != ""; {
-			n := min(size, len(rest))
-			_, _ = s.Write([]byte(rest[:n]))
-			rest = rest[n:]
-		}
+		write(&s, doc, size)
 		s.End()
-		return reported
+		require.Equal(t, want, reported, size)
 	}
-	whole := scan(len(doc))
-	require.Len(t, whole, 10)
-	require.Contains(t, whole, `1data/"`+`"AAAA\/+==\n"`+`11 0`)
-	for size := 1; size < 20; size++ {
-		require.Equal(t, whole, scan(size), size)
+	require.Equal(t, 4, costrule.Odd([]byte("a. é/+")))
+}
+
+// Only a string that is a value, and not yet at its end, is an unfinished one.
+func TestUnfinishedStrings(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":"xé`: `"xé`, `["x","y`: `"y`, `["`: `"`, `{"a`: "", `{"a":`: "", `{"a":"x"`: "", `["x",1`: "", `[1`: "", "": "",
+	} {
+		s := costrule.Scanner{Keep: 100}
+		write(&s, text, 1)
+		v, ok := s.Unfinished()
+		require.Equal(t, want != "", ok, text)
+		if ok {
+			require.Equal(t, want, string(v.Raw), text)
+			require.Equal(t, len(want)-len(`"`), v.Bytes, text)
+		}
 	}
 }
 
@@ -207,7 +228,8 @@ func TestTagsOfNumbers(t *testing.T) {
 		`43`: "43", `43.0`: "43", `4.3e1`: "43", `"43.0"`: "43.0", `-0`: "0", `-43.00`: "-43", `0.5`: "0.5", `5e-1`: "0.5",
 		`9007199254740993`: "9007199254740993", `1234567890123456789.0`: "1234567890123456789", `1e18`: "1000000000000000000",
 		`1e400`: "+Inf", `10e399`: "+Inf", `1e30`: "1e+30", `true`: "true", `NaN`: "NaN", `1e-400`: "0", `{}`: "",
-		`43.` + strings.Repeat("0", 100) + `1`: "43", `4.3e0000001`: "43",
+		`43.` + strings.Repeat("0", 100) + `1`: "43", `4.3e0000001`: "43", `9007199254740992.5`: "9.007199254740992e+15",
+		`9999999999999999999`: "9999999999999999999", `9999999999999999999.0`: "9999999999999999999", `1.1e19`: "1.1e+19",
 	} {
 		v, ok, _ := costrule.Find([]byte(`{"a":`+doc+`}`), costrule.Path{"a"})
 		require.True(t, ok, doc)
@@ -217,7 +239,7 @@ func TestTagsOfNumbers(t *testing.T) {
 
 // However a text is escaped, and however it is cut into pieces, its length is that of its decoded form.
 func TestLengthsOfTexts(t *testing.T) {
-	for _, text := range []string{"", "hello", "\u65e5\u672c\u8a9e", "é\"\\/\n\t", "😀😀", "a\u0000b", "ÿ\u07ff\u0800\uffff"} {
+	for _, text := range []string{"", "hello", "\u65e5\u672c\u8a9e", "é\"\\/\n\t", "😀😀", "a\u0000b", "ÿ\u07ff\u0800\uffff", "\ud7ff\U00010000\U0010ffff\ue000"} {
 		plain, err := json.Marshal(text)
 		require.NoError(t, err)
 		escaped := `"`
@@ -229,14 +251,28 @@ func TestLengthsOfTexts(t *testing.T) {
 			for size := 1; size <= 3; size++ {
 				var got costrule.Value
 				s := costrule.Scanner{Keep: 8, Value: func(v costrule.Value) { got = v }}
-				for rest := form; rest != ""; rest = rest[min(size, len(rest)):] {
-					_, _ = s.Write([]byte(rest[:min(size, len(rest))]))
-				}
+				write(&s, form, size)
 				s.End()
 				require.False(t, s.Broken(), form)
 				require.Equal(t, len(text), got.Bytes, form)
 				require.Equal(t, utf8.RuneCountInString(text), got.Chars, form)
 			}
 		}
+	}
+}
+
+// Half a character counts as the one that readers put in its place.
+func TestHalvesOfCharacters(t *testing.T) {
+	for _, form := range []string{
+		`\udc00\udc00`, `\udfff`, `\ud800`, `\ud83d\ud83d\ude00`, `\ud83d\ude00\ude00`, `\ud83dx\ude00`, `\ud83d\n\ude00`, `\ude00\ud83d`, `x\ude00`,
+		`\udbff\ue000`, `\ud83d\ud7ff`,
+	} {
+		var want string
+		require.NoError(t, json.Unmarshal([]byte(`"`+form+`"`), &want))
+		var got costrule.Value
+		s := costrule.Scanner{Keep: 8, Value: func(v costrule.Value) { got = v }}
+		write(&s, `["\ud83d","`+form+`"]`, 1)
+		require.Equal(t, len(want), got.Bytes, form)
+		require.Equal(t, utf8.RuneCountInString(want), got.Chars, form)
 	}
 }

@@ -32,9 +32,13 @@ var Targets = []Target{
 	{"fairslots", []string{"./internal/fairslots"}, []string{"./internal/fairslots"}},
 	{"protocol", []string{"./internal/protocol"}, []string{"./internal/protocol", "./pkg/consensus"}},
 	{"driver", []string{"./pkg/consensus/driver"}, []string{"./pkg/consensus/driver", "./pkg/consensus/memstore"}},
-	{"llm", []string{"./internal/llm/..."}, []string{
-		"./internal/llm/account", "./internal/llm/announce", "./internal/llm/profile", "./internal/llm/prompt", "./internal/llm/usage", "./pkg/llm",
-	}},
+	{"readers", readers, readers},
+	{"llm", []string{"./internal/llm/account"}, []string{"./internal/llm/account", "./pkg/llm"}},
+}
+
+// readers are the packages that read the requests to LLMs and their answers. Each has the tests of its own mutants; most take milliseconds.
+var readers = []string{
+	"./internal/costrule", "./internal/llm/announce", "./internal/llm/profile", "./internal/llm/prompt", "./internal/llm/usage",
 }
 
 // Find returns the targets with some names, or all.
