@@ -18,11 +18,21 @@ date="$(LC_ALL=C date -u '+%-d %B %Y, %H:%M UTC')"
 text="$(mktemp)"
 trap 'rm -f "$text"' EXIT
 {
-	run -bench HotPath -cpu 1,2 -count 6
-	run -bench 'Handler|Sync|Lateness' -count 6
+	# Round by round: what is compared runs side by side, also on a machine whose speed changes.
+	for _ in 1 2 3 4 5 6; do
+		run -bench HotPath -cpu 1,2
+		run -bench 'Handler|Sync|Lateness'
+	done
 	run -bench 'Wait|Pool|Peers'
 } | tee "$text"
-sed -i -e '/^PASS$/d' -e '/^ok /d' "$text"
+# The rounds of each benchmark together, in the order in which they came.
+awk '
+	/^PASS$/ || /^ok / || /^(goos|goarch|pkg|cpu):/ && seen[$0]++ { next }
+	!($1 in rows) { names[++n] = $1 }
+	{ rows[$1] = rows[$1] $0 "\n" }
+	END { for (i = 1; i <= n; i++) printf "%s", rows[names[i]] }
+' "$text" >"$text.rounds"
+mv "$text.rounds" "$text"
 awk -v text="$text" -v commit="$commit" -v date="$date" -v go="$("$GO" env GOVERSION), $(nproc) cores" '
 	/^<!-- run: / {
 		printf "%s\n|  |  |\n| --- | --- |\n| commit | %s |\n| date | %s |\n| machine | %s |\n\n```\n", $0, commit, date, go
