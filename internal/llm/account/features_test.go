@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,4 +184,35 @@ func TestARollingDayBegins(t *testing.T) {
 		}
 		require.InDelta(t, 60, time.Since(began).Minutes(), 2)
 	})
+}
+
+// Two pods begin a day with an hour's worth together.
+func TestARollingDayBeginsInTwoPods(t *testing.T) {
+	for _, after := range []time.Duration{30 * time.Second} {
+		virtually(t, fmt.Sprint("calls after ", after), func(t *testing.T) {
+			var sent atomic.Int64
+			var all sync.WaitGroup
+			tr := service(func(*http.Request, string) (*http.Response, error) {
+				sent.Add(1)
+				return answers(200, `{}`), nil
+			})
+			for i := range 2 {
+				c := account.Config{Provider: profile.SelfHosted, RequestsPerDay: account.Day{Amount: 2400}}
+				c.Pool.Store, c.Pool.Pool, c.Pool.ID = fmt.Sprint("memory://two-pods-", after), "acct", fmt.Sprint(i)
+				l, err := account.Open(t.Context(), c, slog.New(slog.DiscardHandler))
+				require.NoError(t, err)
+				defer func() { require.NoError(t, l.Close()) }()
+				all.Go(func() {
+					time.Sleep(after)
+					for began := time.Now(); time.Since(began) < time.Minute; {
+						call(t, l.Transport(tr), chat(1, 1))
+					}
+				})
+			}
+			time.Sleep(after + time.Minute)
+			n := sent.Load()
+			all.Wait()
+			require.InDelta(t, 100, n, 3)
+		})
+	}
 }

@@ -1,0 +1,15 @@
+package account
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFirstTokensOfADay(t *testing.T) {
+	for of, want := range map[[2]int]int{
+		{2400, 2400}: 100, {240, 240}: 10, {100, 100}: 10, {5, 5}: 5, {2400, 50}: 50, {2400, 3}: 3, // amount and burst
+	} {
+		require.Equal(t, want, firstOf(of[0], of[1]).tokens, of)
+	}
+}
