@@ -221,7 +221,6 @@ func (l *limiter) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	for i := range l.parts {
 		p := &l.parts[i]
 		a.drawn[i] = l.drawn(p, c)
-		p.first.give(p.limiter, a.drawn[i])
 		weighed := throttle.Weigh(l.of(p), func(int) int { return a.cost(i) })
 		if p.isBudget {
 			budgets = append(budgets, weighed)
@@ -238,6 +237,11 @@ func (l *limiter) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	}
 	if ramp != nil {
 		rest = append(rest, throttle.PerCall(ramp))
+	}
+	if !a.give() {
+		waits, end := context.WithCancel(ctx)
+		defer end()
+		go a.giveLater(waits)
 	}
 	permit, paid, err := l.acquire(ctx, throttle.All(budgets...), throttle.All(rest...), n)
 	if err != nil {
