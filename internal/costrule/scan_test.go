@@ -239,7 +239,9 @@ func TestTagsOfNumbers(t *testing.T) {
 
 // However a text is escaped, and however it is cut into pieces, its length is that of its decoded form.
 func TestLengthsOfTexts(t *testing.T) {
-	for _, text := range []string{"", "hello", "\u65e5\u672c\u8a9e", "é\"\\/\n\t", "😀😀", "a\u0000b", "ÿ\u07ff\u0800\uffff", "\ud7ff\U00010000\U0010ffff\ue000"} {
+	for _, text := range []string{
+		"", "hello", "\u65e5\u672c\u8a9e", "é\"\\/\n\t", "😀😀", "a\u0000b", "ÿ\u07ff\u0800\uffff", "\ud7ff\U00010000\U0010ffff\ue000",
+	} {
 		plain, err := json.Marshal(text)
 		require.NoError(t, err)
 		escaped := `"`

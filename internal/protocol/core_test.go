@@ -62,27 +62,28 @@ func TestWhoIsRemoved(t *testing.T) {
 
 // What the store says of issued tokens holds until it gives shares, also for what was reserved before.
 func TestIssuingWindsUpUntilThereIsRoomForShares(t *testing.T) {
-	type issuing struct{ issuing, winding bool }
+	type phase struct{ issuing, winding bool }
 	for name, c := range map[string]struct {
-		was, is issuing
+		was, is phase
 		answer  bool
 		share   driver.Share
 	}{
-		"it begins":       {issuing{}, issuing{true, false}, true, 0},
-		"it ends":         {issuing{true, false}, issuing{false, true}, false, 0},
-		"it still ends":   {issuing{false, true}, issuing{false, true}, false, 0},
-		"it begins again": {issuing{false, true}, issuing{true, false}, true, 0},
-		"it never was":    {issuing{}, issuing{}, false, 0},
-		"it is over":      {issuing{true, false}, issuing{}, false, 1},
-		"it was over":     {issuing{false, true}, issuing{}, false, 1},
+		"it begins":       {phase{}, phase{true, false}, true, 0},
+		"it ends":         {phase{true, false}, phase{false, true}, false, 0},
+		"it still ends":   {phase{false, true}, phase{false, true}, false, 0},
+		"it begins again": {phase{false, true}, phase{true, false}, true, 0},
+		"it never was":    {phase{}, phase{}, false, 0},
+		"it is over":      {phase{true, false}, phase{}, false, 1},
+		"it was over":     {phase{false, true}, phase{}, false, 1},
 	} {
 		p := core{state: StateHolding}
 		p.until = time.Hour
 		p.issuing, p.winding = c.was.issuing, c.was.winding
 		p.Answer.Issuing, p.Answer.Share = c.answer, c.share
 		p.takeIssuing()
-		require.Equal(t, c.is, issuing{p.issuing, p.winding}, name)
-		require.Equal(t, c.is != issuing{}, p.isIssuing(0), name)
+		is := phase{p.issuing, p.winding}
+		require.Equal(t, c.is, is, name)
+		require.Equal(t, c.is != phase{}, p.isIssuing(0), name)
 		p.state = StateReplaced
 		require.False(t, p.isIssuing(0), name)
 	}

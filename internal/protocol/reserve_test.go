@@ -30,36 +30,44 @@ func TestAnAnswerBecomesSlots(t *testing.T) {
 		want              sharing.Slots
 	}{
 		"one": {
-			0, 1, driver.Reserved{Count: 1, Wait: 200 * ms, Last: 7},
+			0, 1,
+			driver.Reserved{Count: 1, Wait: 200 * ms, Last: 7},
 			sharing.Slots{Count: 1, Wait: 200 * ms, Spacing: time.Second, Part: 1, Last: 7, Next: 1200 * ms, Again: 1200 * ms},
 		},
 		"wider apart than ordered": {
-			3, 1, driver.Reserved{Count: 2, Spacing: 2 * time.Second},
+			3, 1,
+			driver.Reserved{Count: 2, Spacing: 2 * time.Second},
 			sharing.Slots{Count: 2, Spacing: 2 * time.Second, Part: 4, Next: 4 * time.Second, Again: time.Second},
 		},
 		"closer than ordered": {
-			0, 1, driver.Reserved{Count: 2, Spacing: ms},
+			0, 1,
+			driver.Reserved{Count: 2, Spacing: ms},
 			sharing.Slots{Count: 2, Spacing: time.Second, Part: 1, Next: 2 * time.Second, Again: 2 * time.Second},
 		},
 		"more may be reserved now": {
-			9, 1, driver.Reserved{Count: 2, Wait: ms},
+			9, 1,
+			driver.Reserved{Count: 2, Wait: ms},
 			sharing.Slots{Count: 2, Wait: ms, Spacing: time.Second, Part: 10, Next: 2001 * ms},
 		},
 		"a part of what is ahead": {
-			9, 4, driver.Reserved{Count: 3},
+			9, 4,
+			driver.Reserved{Count: 3},
 			sharing.Slots{Count: 3, Spacing: time.Second, Part: 2, Next: 3 * time.Second},
 		},
 		"at least one is its part": {
-			1, 2, driver.Reserved{Count: 1},
+			1, 2,
+			driver.Reserved{Count: 1},
 			sharing.Slots{Count: 1, Spacing: time.Second, Part: 1, Next: time.Second},
 		},
 		// From a fortieth of the spacing per contender, 0.2 is 5 ms: half of the chance, since it has missed one and is alone.
 		"all are reserved": {
-			2, 1, driver.Reserved{Retry: 300 * ms, Spacing: time.Second},
+			2, 1,
+			driver.Reserved{Retry: 300 * ms, Spacing: time.Second},
 			sharing.Slots{Spacing: time.Second, Part: 3, Next: 2300 * ms, Again: 305 * ms},
 		},
 		"frozen": {
-			2, 1, driver.Reserved{Retry: 300 * ms},
+			2, 1,
+			driver.Reserved{Retry: 300 * ms},
 			sharing.Slots{Spacing: time.Second, Part: 3, Next: 300 * ms, Again: 305 * ms},
 		},
 	} {

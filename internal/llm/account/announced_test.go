@@ -39,10 +39,10 @@ func TestAnnouncedLimits(t *testing.T) {
 			[]string{"acct/tokens"},
 		},
 		{
-			"OpenAI: one request a second",
-			account.Config{Provider: profile.OpenAI, RequestsPerMinute: 60},
-			map[string]string{"X-Ratelimit-Limit-Requests": "1", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "1s"},
-			[]string{`numathrottle_announced_limit{limit="acct/requests"} 60`, `numathrottle_announced_remaining{limit="acct/requests"} 0`},
+			"OpenAI: two requests a second",
+			account.Config{Provider: profile.OpenAI, RequestsPerMinute: 120},
+			map[string]string{"X-Ratelimit-Limit-Requests": "2", "X-Ratelimit-Remaining-Requests": "1", "X-Ratelimit-Reset-Requests": "500ms"},
+			[]string{`numathrottle_announced_limit{limit="acct/requests"} 120`, `numathrottle_announced_remaining{limit="acct/requests"} 60`},
 			nil,
 		},
 		{

@@ -106,14 +106,11 @@ func (l *Limits) learn(c *Call, u usage.Usage) {
 
 // drawn returns what a part draws for a call: never more than it can ever grant because of an answer that is only expected.
 func (l *limiter) drawn(p *part, c *Call) int {
-	n, most := p.amount(l.Limits, c), p.max
-	if of := l.mostOf(p.quotas); of > 0 && (most == 0 || of < most) {
-		most = of
+	n, most := p.amount(l.Limits, c), int(tightest(int64(p.max), int64(l.mostOf(p.quotas))))
+	if most == 0 || n <= most {
+		return n
 	}
-	if most > 0 && n > most && (c.Size.Answer == 0 || p.kind == profile.Output) {
-		return min(n, max(most, p.amount(l.Limits, c.least(p.kind))))
-	}
-	return n
+	return min(n, max(most, p.amount(l.Limits, c.least(p.kind))))
 }
 
 // least returns the call with the shortest answer, if its request has no bound or a limit of the kind draws an expected length in any case.

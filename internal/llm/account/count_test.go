@@ -1,6 +1,9 @@
 package account_test
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,6 +45,7 @@ func TestWhatOneCallCountsFor(t *testing.T) {
 		"the main limit":           {of(profile.Anthropic, main), "messages", chat(400, 1000), cached, map[string]int{"": 350}},
 		"no less than its text":    {of(profile.Anthropic, main), "messages", long, cached, map[string]int{"": 500}},
 		"a usage without a prompt": {of(profile.SelfHosted, main), "chat", long, none, map[string]int{"": 2500 + 300}},
+		"no usage, and no bound":   {of(profile.SelfHosted, main), "chat", long, `{}`, map[string]int{"": 2500 + account.DefaultOutputTokens}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := open(t, tc.config)
@@ -54,10 +58,17 @@ func TestWhatOneCallCountsFor(t *testing.T) {
 // A call that draws as much as a limit has fits, and one that draws more never does.
 func TestWhatFitsIntoALimit(t *testing.T) {
 	l := open(t, account.Config{Provider: profile.OpenAI, TokensPerMinute: 1000, InFlight: 4})
-	for answer, want := range map[int64]string{1000: "", 1001: "tokensPerMinute"} {
-		setting, _, _ := l.TooLarge(&account.Call{Size: prompt.Size{Answer: answer}})
-		require.Equal(t, want, setting)
+	for answer, want := range map[int64][]any{1000: {"", 0, 0}, 1001: {"tokensPerMinute", 1001, 1000}} {
+		setting, tokens, most := l.TooLarge(&account.Call{Size: prompt.Size{Answer: answer}})
+		require.Equal(t, want, []any{setting, tokens, most})
 	}
+}
+
+// What calls have used is counted by kind, without those that they have not used.
+func TestTokensByKind(t *testing.T) {
+	l := open(t, account.Config{Provider: profile.SelfHosted, Name: "d"})
+	call(t, l.Transport(always(http.StatusOK, openAIAnswer)), chat(8000, 500))
+	require.Equal(t, map[string]int{"d input": 80, "d cache_read": 1920, "d output": 300}, l.sums(t, "llm.tokens"))
 }
 
 // A model without a price costs the most of each kind.
@@ -72,4 +83,18 @@ func TestTheDearestPrices(t *testing.T) {
 	l := open(t, c)
 	require.Equal(t, 200, call(t, l.Transport(always(http.StatusOK, hour)), `{"model":"c","messages":[]}`))
 	require.Equal(t, map[string]int{"/money": 7*6 + 11*5 + 2000*4 + 300*4 + 700*5 + 6_000_000}, l.settled(t))
+}
+
+// Models without a price are logged once each, so many at most, and not where nothing has one.
+func TestModelsWithoutAPriceAreLogged(t *testing.T) {
+	for want, prices := range map[int]map[string]account.Price{100: {"m": {Output: "1"}}, 0: {}} {
+		var log bytes.Buffer
+		c := account.Config{Purse: account.NewPurse(prices, nil, false, slog.New(slog.NewTextHandler(&log, nil)))}
+		tr := openAs(t, c, fmt.Sprint(t.Name(), want)).Transport(always(http.StatusOK, `{}`))
+		for i := range 2 * 102 {
+			call(t, tr, fmt.Sprintf(`{"model":"other-%d"}`, i/2))
+		}
+		require.Equal(t, want, strings.Count(log.String(), "a model has no price"))
+		require.Equal(t, min(want, 1), strings.Count(log.String(), "model=other-7\n"))
+	}
 }

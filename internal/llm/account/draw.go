@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -99,7 +100,7 @@ func (a *attempt) settle(used int) int {
 func (a *attempt) spent(n int) money {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.price != nil && !a.noMoney {
+	if a.price != nil {
 		return *a.price
 	}
 	return money{whole: int64(n)}
@@ -112,7 +113,7 @@ func (a *attempt) free() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.noMoney = true
+	a.noMoney, a.price = true, nil
 }
 
 func (a *attempt) isFree() bool {
@@ -125,7 +126,7 @@ func (a *attempt) isFree() bool {
 func (a *attempt) passed() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.call.Passed != nil && a.charged == nil {
+	if a.charged == nil {
 		_, a.charged = a.sent()
 	}
 }
@@ -159,9 +160,11 @@ func (a *attempt) use(u usage.Usage, whole bool) {
 			}
 		case p.charge == nil:
 		default:
-			if n := p.charge(a.limits, call, u); whole || n > charged[i] {
-				charged[i] = n
+			n := p.charge(a.limits, call, u)
+			if !whole {
+				n = max(n, charged[i])
 			}
+			charged[i] = n
 		}
 	}
 	a.mu.Lock()
@@ -218,7 +221,6 @@ func (l *limiter) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	for i := range l.parts {
 		p := &l.parts[i]
 		a.drawn[i] = l.drawn(p, c)
-		p.first.give(p.limiter, a.drawn[i])
 		weighed := throttle.Weigh(l.of(p), func(int) int { return a.cost(i) })
 		if p.isBudget {
 			budgets = append(budgets, weighed)
@@ -235,6 +237,11 @@ func (l *limiter) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	}
 	if ramp != nil {
 		rest = append(rest, throttle.PerCall(ramp))
+	}
+	if !a.give() {
+		waits, end := context.WithCancel(ctx)
+		defer end()
+		go a.giveLater(waits)
 	}
 	permit, paid, err := l.acquire(ctx, throttle.All(budgets...), throttle.All(rest...), n)
 	if err != nil {
@@ -256,13 +263,8 @@ func (l *limiter) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 
 // of returns the limiter of a part for the tag. In a budget of the account, which is the quota of other tags, all draw together.
 func (l *limiter) of(p *part) throttle.Limiter {
-	switch {
-	case l.tag == "" || !hook.TellsTags(p.limiter):
-		return p.limiter
-	case p.isShared() && l.first != "":
-		return throttle.ForTags(p.limiter, l.first, l.tag, "")
-	case p.isShared():
-		return throttle.ForTags(p.limiter, l.tag, "")
+	if l.tag != "" && p.isShared() {
+		return throttle.ForTags(p.limiter, cmp.Or(l.first, l.tag), l.tag, "") // which draws once for a tag that is named twice
 	}
 	return l.tagged(p.limiter)
 }

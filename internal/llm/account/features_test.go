@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -182,4 +183,31 @@ func TestARollingDayBegins(t *testing.T) {
 		}
 		require.InDelta(t, 60, time.Since(began).Minutes(), 2)
 	})
+}
+
+// A second pod begins a day with its part of an hour's worth, also where its first call comes before it has a share.
+func TestARollingDayBeginsInTwoPods(t *testing.T) {
+	// Its part is half, and more while it alone asks.
+	for after, most := range map[time.Duration]int{0: 103, 30 * time.Second: 53} {
+		virtually(t, fmt.Sprint("calls after ", after), func(t *testing.T) {
+			pod := func(id string) *account.Limits {
+				c := account.Config{Provider: profile.SelfHosted, RequestsPerDay: account.Day{Amount: 2400}}
+				c.Pool.Store, c.Pool.Pool, c.Pool.ID = fmt.Sprint("memory://two-pods-", after), "acct", id
+				l, err := account.Open(t.Context(), c, slog.New(slog.DiscardHandler))
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, l.Close()) })
+				return l
+			}
+			pod("first")
+			time.Sleep(30 * time.Second)
+			tr := pod("second").Transport(always(200, `{}`))
+			time.Sleep(after)
+			began, sent := time.Now(), 0
+			for ; time.Since(began) < 30*time.Second; sent++ {
+				call(t, tr, chat(1, 1))
+			}
+			require.GreaterOrEqual(t, sent, 47)
+			require.LessOrEqual(t, sent, most)
+		})
+	}
 }

@@ -1,7 +1,9 @@
 package account
 
 import (
+	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -20,17 +22,45 @@ func firstOf(amount, burst int) *first {
 	return &first{tokens: min(max(amount/hours, least), amount, burst)}
 }
 
-// give gives the tokens to l, by its share, once it has one: at least what its first call draws. They show as returned ones.
-func (f *first) give(l throttle.Limiter, drawn int) {
+// give gives the tokens to l, by its share, once it has one: at least what its first call draws. They show as returned ones. It reports
+// whether nothing is left to give.
+func (f *first) give(l throttle.Limiter, drawn int) bool {
 	if f == nil || f.given.Load() {
-		return
+		return true
 	}
 	th, ok := l.(*throttle.Throttle)
 	if !ok {
-		return
+		return true
 	}
 	st := th.Status()
-	if share := st.Rate / st.Limit.Rate(); share > 0 && f.given.CompareAndSwap(false, true) {
+	share := st.Rate / st.Limit.Rate()
+	if share > 0 && f.given.CompareAndSwap(false, true) {
 		hook.Repay(th, max(int(float64(f.tokens)*min(share, 1)), drawn))
+	}
+	return share > 0
+}
+
+// give gives all first tokens that can be given, and reports whether none are left.
+func (a *attempt) give() bool {
+	all := true
+	for i := range a.limits.parts {
+		p := &a.limits.parts[i]
+		all = p.first.give(p.limiter, a.drawn[i]) && all
+	}
+	return all
+}
+
+// giveLater gives first tokens while a call waits for them: one that came before the share would else wait for those of a day.
+func (a *attempt) giveLater(ctx context.Context) {
+	const often = 100 * time.Millisecond
+	for again := time.NewTicker(often); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+			if a.give() {
+				return
+			}
+		}
 	}
 }

@@ -3,13 +3,18 @@ package account_test
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // purse returns a budget that is never spent.
@@ -67,6 +72,68 @@ func TestWhatCallsCost(t *testing.T) {
 	}
 }
 
+// The metric of costs is exact, also for what the budget counts in whole millionths. An answer that broke off costs what was drawn, unless it
+// has used more.
+func TestCostsInMetrics(t *testing.T) {
+	const broken = "data: {\"choices\":[]}\n\ndata: {\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1}}\n\n"
+	for name, tc := range map[string]struct {
+		status int
+		answer string
+		budget int
+		cost   float64
+	}{
+		"a usage": {200, `{"usage":{"prompt_tokens":11,"completion_tokens":1}}`, 3_000_008, 3.0000085},
+		"less than its text": {
+			200, `{"usage":{"input_tokens":1,"cache_creation_input_tokens":2,"cache_read_input_tokens":3,"output_tokens":1}}`, 3_000_008, 3.0000085,
+		},
+		"no usage":              {200, `{}`, 3_000_034, 3.000034},
+		"a refusal":             {400, `{"usage":{"prompt_tokens":11,"completion_tokens":1}}`, 0, 0},
+		"broken off":            {200, fmt.Sprintf(broken, 61), 3_000_034, 3.000034},
+		"broken off, with more": {200, fmt.Sprintf(broken, 65), 3_000_035, 3.0000355},
+	} {
+		virtually(t, name, func(t *testing.T) {
+			reader := sdk.NewManualReader()
+			var c account.Config
+			c.Pool.Store, c.Pool.Pool, c.Pool.ID = "memory://"+outsideNames.ReplaceAllString(t.Name(), "-"), "acct", "one"
+			c.Pool.MeterProvider = sdk.NewMeterProvider(sdk.WithReader(reader))
+			prices := map[string]account.Price{"m": {Input: "0.5", Output: "3", PerCall: "3", CacheWrite1h: "0.6"}}
+			p, err := account.OpenPurse(t.Context(), c.Pool, prices, account.Budget{Amount: "1000"}, throttle.Quotas{}, false, slog.New(slog.DiscardHandler))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, p.Close()) }()
+			c.Purse = p
+			l := open(t, c)
+			call(t, l.Transport(service(func(*http.Request, string) (*http.Response, error) {
+				res := answers(tc.status, tc.answer)
+				if strings.HasPrefix(tc.answer, "data: ") {
+					res.Header.Set("Content-Type", "text/event-stream")
+				}
+				return res, nil
+			})), chat(204, 1)) // 51 tokens
+			require.Equal(t, tc.budget, l.settled(t)["/money"])
+			var all metricdata.ResourceMetrics
+			require.NoError(t, reader.Collect(t.Context(), &all))
+			var cost float64
+			for _, scope := range all.ScopeMetrics {
+				for _, m := range scope.Metrics {
+					if sum, ok := m.Data.(metricdata.Sum[float64]); ok && m.Name == "llm_map.cost" {
+						cost += sum.DataPoints[0].Value
+					}
+				}
+			}
+			require.InDelta(t, tc.cost, cost, 1e-9)
+		})
+	}
+}
+
+// Prices that cannot be told to the pool's other pods are no prices.
+func TestPricesThatAreNone(t *testing.T) {
+	var c account.Config
+	c.Pool.Store, c.Pool.Pool = "memory://no-prices", "acct"
+	_, err := account.OpenPurse(t.Context(), c.Pool, map[string]account.Price{"m": {Output: "x"}}, account.Budget{}, throttle.Quotas{}, false,
+		slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "number")
+}
+
 // What a usage lacks, or cannot be, costs as drawn, and never less than what was surely used.
 func TestMoneyOfAbsurdUsages(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -103,8 +170,8 @@ func testFreeCalls(t *testing.T) {
 		call(t, l.Transport(always(status, `{"error":{"message":"no"},"usage":{"prompt_tokens":3,"completion_tokens":1}}`)), chat(100, 500))
 		require.Equal(t, want, l.settled(t)["/money"], status)
 	}
-	for range 10 {
+	for range 9 {
 		call(t, l.Transport(always(200, `{"usage":{"prompt_tokens":5,"completion_tokens":0,"total_tokens":5}}`)), chat(4, 500)) // 2.5
 	}
-	require.Equal(t, 25, l.settled(t)["/money"])
+	require.Equal(t, 22, l.settled(t)["/money"])
 }

@@ -40,6 +40,7 @@ func TestLearningWithoutLimits(t *testing.T) {
 		"an answer without a usage":       {`{}`, strings.NewReader(short), false, false},
 		"a request that was read in part": {whole, io.MultiReader(strings.NewReader(long)), false, false},
 		"a request that no call is of":    {whole, strings.NewReader(short), true, false},
+		"a request of unknown length":     {whole, io.MultiReader(strings.NewReader(short)), false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := open(t, account.Config{Provider: profile.SelfHosted})

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
-	"github.com/numaproj-contrib/numathrottle/internal/llm/prompt"
 	"github.com/numaproj-contrib/numathrottle/internal/llm/usage"
 )
 
@@ -86,8 +85,8 @@ func (r rates) cost(u usage.Usage) (m money) {
 
 // most returns the most that a call can cost, by the estimate: its prompt is written to a cache, at worst.
 func (r rates) most(e profile.Estimate) (m money) {
-	m.of(min(e.Prompt, prompt.Most), max(r.input, r.write, r.write1h))
-	m.of(min(e.Longest, prompt.Most), r.output)
+	m.of(e.Prompt, max(r.input, r.write, r.write1h))
+	m.of(e.Longest, r.output)
 	m.add(money{r.call, 0})
 	return m
 }

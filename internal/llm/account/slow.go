@@ -31,15 +31,15 @@ type slowdown struct {
 	last  int
 	until time.Time // the end of the last part
 
-	rate float64   // calls a minute, as measured when the refusal came; 0: nothing is held back
-	from time.Time // when calls go on
+	rate float64   // calls a minute, as measured when the refusal came
+	from time.Time // when calls go on; more slowly, for slowFor
 	ramp throttle.Limiter
 }
 
 // roll moves the window to now.
 func (s *slowdown) roll(now time.Time) {
 	const part = window / parts
-	if s.until.IsZero() || now.Sub(s.until) > window {
+	if now.Sub(s.until) > window {
 		s.calls, s.until = [parts]int{}, now.Add(part)
 	}
 	for !now.Before(s.until) {
@@ -61,14 +61,14 @@ func (s *slowdown) count(now time.Time) {
 func (s *slowdown) refused(now time.Time, after time.Duration) (rate float64, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rate > 0 && now.Before(s.from) { // of a call from before
+	if now.Before(s.from) { // of a call from before
 		if from := now.Add(after); from.After(s.from) {
 			s.from = from
 		}
 		return s.rate, false
 	}
 	least := 1.0
-	if s.rate > 0 && now.Sub(s.from) < slowFor { // the window may be that of a pause
+	if now.Sub(s.from) < slowFor { // the window may be that of a pause
 		least = s.rate * slowed
 	}
 	s.roll(now)
@@ -84,11 +84,9 @@ func (s *slowdown) refused(now time.Time, after time.Duration) (rate float64, fi
 func (s *slowdown) limiter(now time.Time) throttle.Limiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.rate == 0 || now.Before(s.from):
-		return nil
-	case now.Sub(s.from) > slowFor:
-		s.rate, s.ramp = 0, nil // nobody closes it: callers may wait there
+	switch d := now.Sub(s.from); {
+	case d < 0 || d > slowFor:
+		s.ramp = nil // nobody closes it: callers may wait there
 		return nil
 	case s.ramp == nil:
 		most := max(int(s.rate), 2)

@@ -53,7 +53,7 @@ func readBudgetQuota(n *yaml.Node, name string) (q limit.Quota, faults []config.
 	for _, err := range checkBudget(name, b) {
 		faults = append(faults, config.BlockFault{Field: err.Field, Problem: err.Problem, Allowed: err.Allowed, Line: n.Line})
 	}
-	if b.Amount == "" || parse(b.Amount) == 0 {
+	if parse(b.Amount) == 0 {
 		faults = append(faults, config.BlockFault{Field: name + ".amount", Problem: "is not above 0", Allowed: "above 0", Line: n.Line})
 	}
 	if len(faults) > 0 {
@@ -111,25 +111,30 @@ func (c *Config) checkQuotasOf() (faults []error) {
 // own is not among the others.
 func (l *limiter) mostOf(q throttle.Quotas) int {
 	most := mostOf(q, cmp.Or(l.first, l.tag))
-	if name, _ := q.Find(l.tag); l.first == "" || name == "" {
-		return most
-	}
-	if of := mostOf(q, l.tag); of > 0 && (most == 0 || of < most) {
-		return of
+	if name, _ := q.Find(l.tag); name != "" {
+		return int(tightest(int64(most), int64(mostOf(q, l.tag))))
 	}
 	return most
+}
+
+// tightest returns the smaller of two bounds; 0 is none.
+func tightest(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
 }
 
 // mostOf returns the most that a call of a tag is ever granted by its quota; 0: any number.
 func mostOf(q throttle.Quotas, tag string) int {
 	_, of := q.Find(tag)
 	most := int64(of.Total)
-	if of.Hard && of.Total > 0 {
+	if of.Hard {
 		most = of.Largest()
 	}
 	for _, b := range of.Budgets {
-		if b.Then != limit.ThenLower && (most == 0 || b.Amount < most) {
-			most = b.Amount
+		if b.Then != limit.ThenLower {
+			most = tightest(most, b.Amount)
 		}
 	}
 	if of.Shadow {

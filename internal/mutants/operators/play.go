@@ -26,7 +26,8 @@ type Target struct {
 // Targets are all of them.
 var Targets = []Target{
 	{"engine", []string{"./internal/engine/..."}, []string{
-		"./internal/engine/bucket", "./internal/engine/gate", "./internal/engine/tagbucket", "./internal/engine/waitqueue", "./pkg/throttle",
+		"./internal/engine/bucket", "./internal/engine/gate", "./internal/engine/join", "./internal/engine/tagbucket", "./internal/engine/waitqueue",
+		"./pkg/throttle",
 	}},
 	{"fairtags", []string{"./internal/fairtags"}, []string{"./internal/fairtags"}},
 	{"fairslots", []string{"./internal/fairslots"}, []string{"./internal/fairslots"}},
