@@ -74,7 +74,8 @@ func TestMatrixOfImpatientLargeCalls(t *testing.T) {
 					time.Sleep(apart)
 				}
 				time.Sleep(24 * time.Second)
-				require.GreaterOrEqual(t, p.over(40*time.Second, "a"), 0.95*40-20.0/40)
+				// It had 39.5 to 40.5 in 60 runs of 61, and 36 in one. If the calls of a pod come at equal distances, it is 34 to 37.
+				require.GreaterOrEqual(t, p.over(40*time.Second, "a"), 0.85*40-20.0/40)
 				p.within("a")
 			})
 		})
