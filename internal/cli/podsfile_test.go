@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -85,6 +86,15 @@ func TestMisspeltSettingsOfTheStore(t *testing.T) {
 	}
 	for _, f := range permits.Fields() {
 		others = append(others, f.Key)
+	}
+	for _, program := range []string{"llm-map", "http-sink"} {
+		page, err := os.ReadFile(filepath.Join("..", "..", "examples", program, "README.md"))
+		require.NoError(t, err)
+		settings := regexp.MustCompile("(?m)^\\| `(\\w+)`<br>`(\\w+)`").FindAllSubmatch(page, -1)
+		require.NotEmpty(t, settings, program)
+		for _, name := range settings {
+			others = append(others, string(name[1]))
+		}
 	}
 	known := opening.Fields()
 	for _, key := range others {
