@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -109,13 +110,11 @@ func Single[P Permit](children []Child[P]) bool {
 
 // sort puts the children into the order of their locks, those without a Source last.
 func sort[P Permit](children []Child[P]) {
-	slices.SortStableFunc(children, func(p, q Child[P]) int {
-		switch {
-		case p.Seat != nil && q.Seat != nil && p.Seat.Rank < q.Seat.Rank, p.Seat != nil && q.Seat == nil:
-			return -1
-		case p.Seat == nil && q.Seat == nil:
-			return 0
+	place := func(p Child[P]) uint64 {
+		if p.Seat == nil {
+			return math.MaxUint64
 		}
-		return 1
-	})
+		return p.Seat.Rank
+	}
+	slices.SortStableFunc(children, func(p, q Child[P]) int { return cmp.Compare(place(p), place(q)) })
 }
