@@ -137,7 +137,10 @@ func (l *Limits) announced(h http.Header, now time.Time) {
 		scale := float64(per) / float64(f.Per)
 		amount := float64(f.Limit) * scale
 		l.counters.announced(name, amount, float64(f.Remaining)*scale, f.HasRemaining)
-		figures[kind] = amount // no dialect that is followed has two for one of ours
+		if before, ok := figures[kind]; ok {
+			amount = min(amount, before)
+		}
+		figures[kind] = amount
 	}
 }
 

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -100,7 +99,7 @@ func (a *attempt) settle(used int) int {
 func (a *attempt) spent(n int) money {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.price != nil {
+	if a.price != nil && !a.noMoney {
 		return *a.price
 	}
 	return money{whole: int64(n)}
@@ -113,7 +112,7 @@ func (a *attempt) free() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.noMoney, a.price = true, nil
+	a.noMoney = true
 }
 
 func (a *attempt) isFree() bool {
@@ -263,8 +262,13 @@ func (l *limiter) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 
 // of returns the limiter of a part for the tag. In a budget of the account, which is the quota of other tags, all draw together.
 func (l *limiter) of(p *part) throttle.Limiter {
-	if l.tag != "" && p.isShared() {
-		return throttle.ForTags(p.limiter, cmp.Or(l.first, l.tag), l.tag, "") // which draws once for a tag that is named twice
+	switch {
+	case l.tag == "" || !hook.TellsTags(p.limiter):
+		return p.limiter
+	case p.isShared() && l.first != "":
+		return throttle.ForTags(p.limiter, l.first, l.tag, "")
+	case p.isShared():
+		return throttle.ForTags(p.limiter, l.tag, "")
 	}
 	return l.tagged(p.limiter)
 }

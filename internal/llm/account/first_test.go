@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 func TestFirstTokensOfADay(t *testing.T) {
@@ -20,4 +22,27 @@ func TestAFreeCallHasSpentNothing(t *testing.T) {
 	require.Equal(t, money{whole: 7}, a.spent(3))
 	a.free()
 	require.Zero(t, a.spent(0))
+}
+
+// A tagger counts the draws that it hands out, for each tag.
+type tagger struct {
+	throttle.Limiter
+
+	tags *[]string
+}
+
+func (t tagger) ForTag(tag string) throttle.Limiter {
+	*t.tags = append(*t.tags, tag)
+	return t.Limiter
+}
+
+// A budget in a limiter of another package is drawn from once for the tag, and once for the account: each draw there costs money.
+func TestABudgetElsewhereIsDrawnOncePerTag(t *testing.T) {
+	var tags []string
+	p := &part{isBudget: true, max: 1, limiter: tagger{throttle.All(), &tags}}
+	(&limiter{Limits: &Limits{}, tag: "a"}).of(p)
+	require.Equal(t, []string{"a", ""}, tags)
+	tags = nil
+	(&limiter{Limits: &Limits{}, tag: "a/b", first: "a"}).of(p)
+	require.Equal(t, []string{"a", "a/b", ""}, tags)
 }
