@@ -143,15 +143,15 @@ func (p *tagPolicy) guaranteedSlots(key uint64, out *sharing.TagSlotGrant) {
 	}
 }
 
-// A wholePart tells how many of the slots reserved for a tag are at this processor (here) and at all others (elsewhere). first is how many of its
-// calls may come first here: those of the slots here, and as many as no other processor uses.
+// A wholePart counts the slots reserved for a tag at this processor (here) and at all others (elsewhere). first is how many of its calls may come
+// first here: one for each slot here, and one for each that no other processor uses.
 type wholePart struct {
 	key                    uint64
 	here, elsewhere, first float64
 }
 
 // reserveWhole divides the slots that are reserved for each tag in whole ones. It returns the plan's shares with these in place of the parts of
-// slots that the plan guarantees, but raises no share above the demand of its row: such a slot would stay free.
+// slots that the plan guarantees, but raises no share above what its row can use: such a slot would stay free.
 func (p *tagPolicy) reserveWhole(shares []driver.Share, roster []driver.RosterRow, most float64, self int, turn int64) []driver.Share {
 	rows, uses, whole := p.planRows, p.uses, make([]float64, len(shares))
 	p.whole = nil
@@ -225,7 +225,7 @@ func usedElsewhere(key uint64, rows []fairtags.Row, uses [][]float64, self int) 
 	return sum
 }
 
-// wholeParts divides what is reserved for a tag among the rows, in whole slots. The parts are by demand, and rounded down. The slots that this
+// wholeParts divides the slots reserved for a tag among the rows, in whole ones. The parts are by demand, and rounded down. The slots that this
 // leaves go to rows that use one more already, then to others that lack one. If these are too many, they take turns.
 func wholeParts(t fairtags.Terms, scale float64, rows []fairtags.Row, uses [][]float64, turn int64) map[int]float64 {
 	type part struct {

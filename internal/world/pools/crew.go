@@ -26,7 +26,7 @@ type caller struct {
 	meter   *meter // nil: nothing is judged
 }
 
-// caller takes who draws and how.
+// caller reads from an order which pods draw, for which tag, and how.
 func (o *order) caller() (how caller) {
 	who := o.Word("")
 	who, how.tag, _ = strings.Cut(who, ":")
