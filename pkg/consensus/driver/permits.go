@@ -122,8 +122,11 @@ func (st *step) settle() {
 
 // ReadReservation returns the outcome of a step's reservation, for Deferred stores. The revision is that of the answer to the step, r the
 // record as read back since, at.Now the time at which it was written. The slots of a step that the record does not remember any more are
-// lost: Count is 0. The record is not changed.
+// lost: Count is 0. So are those of a record that has gone since. The record is not changed.
 func (r *Record) ReadReservation(req *Reserve, revision uint64, at At) Reserved {
+	if r.Revision == 0 {
+		return noRecord(req)
+	}
 	now := *r
 	st := now.begin(req.Lease, at)
 	st.settle()

@@ -98,6 +98,8 @@ func TestRecentReservations(t *testing.T) {
 	lost := r.ReadReservation(req, r.Revision-maxRecent, At{Now: t0})
 	require.Zero(t, lost.Count)
 	require.Equal(t, 2*maxRecent*100*time.Millisecond-2*40*time.Millisecond, lost.Retry, "until one is free within the window of two spacings")
+	gone := new(Record).ReadReservation(req, r.Revision, At{Now: t0})
+	require.Equal(t, Reserved{Retry: wire.Interval(longest, 1)}, gone, "the record went between the write and its reading")
 }
 
 // The largest spacing counts, for as long as it is named; that of the newest version of a document counts at once.

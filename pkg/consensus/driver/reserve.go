@@ -86,7 +86,7 @@ func (q *Reserve) Validate() error {
 // the Revision to ask ReadReservation for.
 func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	if r.Revision == 0 {
-		return Reserved{Retry: wire.Interval(req.Lease, 1)}, false
+		return noRecord(req), false
 	}
 	before := *r
 	st := r.begin(req.Lease, at)
@@ -127,6 +127,9 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	}
 	return res, changed
 }
+
+// noRecord is the answer of a pool without a record.
+func noRecord(req *Reserve) Reserved { return Reserved{Retry: wire.Interval(req.Lease, 1)} }
 
 // reserved makes the answer from slots and from the record as the step leaves it.
 func (r *Record) reserved(slots reservation, b booking) Reserved {
