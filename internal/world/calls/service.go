@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -34,6 +35,7 @@ type attempt struct {
 	method string
 	header http.Header
 	body   string
+	again  bool // the base could send it again
 	given  *answer
 	answer *body // nil: none with a text
 }
@@ -47,6 +49,8 @@ func (a *attempt) field(what string) string {
 		return a.method
 	case "body":
 		return a.body
+	case "again":
+		return strconv.FormatBool(a.again)
 	}
 	return a.header.Get(what)
 }
@@ -78,7 +82,7 @@ func (s *service) next(req *http.Request) (*attempt, *answer) {
 	a := s.script[0]
 	s.script = s.script[min(1, len(s.script)-1):]
 	of, _ := req.Context().Value(callKey{}).(*call)
-	seen := &attempt{of: of, given: a, at: time.Since(s.began), method: req.Method, header: req.Header.Clone()}
+	seen := &attempt{of: of, given: a, at: time.Since(s.began), method: req.Method, header: req.Header.Clone(), again: req.GetBody != nil}
 	s.seen = append(s.seen, seen)
 	return seen, a
 }

@@ -66,7 +66,7 @@ httpthrottle: WithBodyBuffer is -1, allowed: 0 or more`
 	require.NoError(t, httpthrottle.Check(httpthrottle.WithMaxAttempts(100), nil))
 
 	for key, want := range map[string]string{
-		"a\nb":                   "httpthrottle: Idempotency-Key has the byte 0x0a at 1, allowed: visible ASCII",
+		"a b":                    "httpthrottle: Idempotency-Key has the byte 0x20 at 1, allowed: visible ASCII",
 		strings.Repeat("a", 256): "httpthrottle: Idempotency-Key has 256 characters, allowed: at most 255",
 	} {
 		opt := httpthrottle.WithIdempotencyKey(func(*http.Request) string { return key })
