@@ -22,7 +22,8 @@ func field(v reflect.Value, path string) reflect.Value {
 			return left(at)
 		}
 		if m := v.MethodByName(strings.ToUpper(name[:1]) + name[1:]); m.IsValid() {
-			return m.Call(nil)[0]
+			v = m.Call(nil)[0]
+			continue
 		}
 		if v = reflect.Indirect(v); v.Kind() == reflect.Struct {
 			v = v.FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })

@@ -126,6 +126,8 @@ type record struct {
 
 func (r record) Twice() int { return 2 * r.Max }
 
+func (r record) End() time.Time { return r.Until }
+
 func TestFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r record
@@ -141,7 +143,7 @@ func TestFields(t *testing.T) {
 		require.Equal(t, "7 6 2s - 2.5", NewOrder(t, "", "nested.deep twice per name rate").Tell(r))
 		require.Equal(t, "never", NewOrder(t, "", "until.left").Tell(r))
 		r.Until, r.Mode = time.Now().Add(time.Second), nil
-		require.Equal(t, "1s none", NewOrder(t, "", "until.left mode").Tell(r))
+		require.Equal(t, "1s 1s none", NewOrder(t, "", "until.left end.left mode").Tell(r))
 		o = NewOrder(t, "", "max")
 		require.Equal(t, "none", o.TellIf(false, r))
 		require.Empty(t, o.Words)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -149,70 +148,4 @@ func TestWhatServersSay(t *testing.T) {
 			}
 		})
 	}
-}
-
-// However long a service asks for, and whatever it is told by, nothing but the call itself waits for longer than is
-// allowed.
-func TestNoRefusalStopsAPoolForLongerThanIsAllowed(t *testing.T) {
-	for _, said := range []answer{
-		refuse(429, "Retry-After", "3600"),
-		refuse(429, "Retry-After", "1e9, \x1b[31mred"), // malformed
-		refuse(429, "Retry-After-Ms", "99999999"),
-		refuse(429, "Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"),
-		refuse(429, "X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "99999;\x1b[31mred"),
-		refuse(429, "RateLimit", `"a";r=0;t=999999`),
-		refuse(503, "Retry-After", "3600"),
-		{status: 429, body: `{"error":{"details":[{"retryDelay":"99999s"}]}}`},
-		{status: 429, body: `try again in 9999 hours`},
-	} {
-		for _, most := range []time.Duration{0, 7 * time.Second} {
-			synctest.Test(t, func(t *testing.T) {
-				th, err := throttle.New(throttle.Limit{Max: 1000})
-				require.NoError(t, err)
-				defer func() { require.NoError(t, th.Close()) }()
-				opts := []httpthrottle.Option{httpthrottle.WithMaxAttempts(1), httpthrottle.WithMaxWait(24 * time.Hour)}
-				longest := httpthrottle.DefaultMaxPause
-				if most > 0 {
-					opts, longest = append(opts, httpthrottle.WithMaxPause(most)), most
-				}
-				var log journal
-				time.Sleep(time.Second)
-				s := serve(said, ok)
-				tr := httpthrottle.NewTransport(s, th, append(opts, httpthrottle.WithLogger(log.logger()))...)
-				var wg sync.WaitGroup
-				fetch(&wg, tr, request(t, http.MethodGet, ""))
-				wg.Wait()
-				fetch(&wg, tr, request(t, http.MethodGet, ""))
-				wg.Wait()
-				within(t, 0, longest+2*time.Second, s.times()[1])
-				if s.times()[1] > time.Second {
-					require.GreaterOrEqual(t, s.times()[1], longest)
-					require.Contains(t, log.lines()[0], "said=")
-					require.NotContains(t, log.text.String(), "\x1b")
-					if strings.Contains(said.header.Get("X-Ratelimit-Reset"), "\x1b") {
-						require.Contains(t, log.lines()[0], `99999;\\x1b[31mred`, "the logger escaped it, whose text has one backslash")
-					}
-				}
-			})
-		}
-	}
-}
-
-// A longer bound is for those who ask for it, at the transport and at the limiter.
-func TestLongerPausesAreForThoseWhoAllowThem(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, err := throttle.New(throttle.Limit{Max: 1000}, throttle.WithMaxRetryAfter(2*time.Hour))
-		require.NoError(t, err)
-		defer func() { require.NoError(t, th.Close()) }()
-		var log journal
-		tr := httpthrottle.NewTransport(serve(refuse(429, "Retry-After", "3600")), th, httpthrottle.WithMaxAttempts(1),
-			httpthrottle.WithMaxPause(2*time.Hour), httpthrottle.WithLogger(log.logger()))
-		time.Sleep(time.Second)
-		var wg sync.WaitGroup
-		fetch(&wg, tr, request(t, http.MethodGet, ""))
-		wg.Wait()
-		within(t, time.Hour, time.Hour+2*time.Second, time.Until(th.Status().Paused.Until))
-		require.Equal(t, []string{""}, log.lines())
-	})
-	require.ErrorContains(t, httpthrottle.Check(httpthrottle.WithMaxPause(0)), "WithMaxPause is 0s, allowed: more than 0")
 }

@@ -1,9 +1,7 @@
 package httpthrottle_test
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
@@ -224,79 +221,6 @@ func TestRefusalsBehindOtherStatuses(t *testing.T) {
 			g, refused := httpthrottle.Generic(httpthrottle.Answer{Status: tc.status, Header: header(""), Body: []byte(body), At: came})
 			require.Equal(t, tc.status == 503, refused, "Generic looks at no gateways")
 			require.NotEqual(t, httpthrottle.Wait, g.Class)
-		})
-	}
-}
-
-// A wait above the transport's maxPause is a stop that tells its end, and holds nobody back. Generic waits as before.
-func TestWaitsAboveMaxPause(t *testing.T) {
-	const minute = time.Minute
-	for _, tc := range []struct {
-		name     string
-		classify httpthrottle.Classifier
-		opts     []httpthrottle.Option
-		told     time.Duration
-		class    httpthrottle.Class
-	}{
-		{"just within the default", httpthrottle.OpenAI, nil, 5 * minute, httpthrottle.Wait},
-		{"above the default", httpthrottle.OpenAI, nil, 5*minute + time.Second, httpthrottle.Stop},
-		{"above a short one", httpthrottle.Anthropic, opts(httpthrottle.WithMaxPause(minute)), 2 * minute, httpthrottle.Stop},
-		{"within a long one", httpthrottle.Gemini, opts(httpthrottle.WithMaxPause(3 * time.Hour)), 2 * time.Hour, httpthrottle.Wait},
-		{"a day", httpthrottle.Azure, nil, 24 * time.Hour, httpthrottle.Stop},
-		{"a day, of any service", httpthrottle.Generic, nil, 24 * time.Hour, httpthrottle.Wait},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := refuse(429, "Retry-After", strconv.Itoa(int(tc.told.Seconds())))
-				s := serve(a, ok)
-				tr := httpthrottle.NewTransport(s, nil, append(tc.opts, httpthrottle.WithClassifier(tc.classify), httpthrottle.RefusalsAsErrors())...)
-				_, err := tr.RoundTrip(request(t, http.MethodPost, "hello"))
-				refused, is := errors.AsType[*httpthrottle.RefusedError](err)
-				require.True(t, is)
-				require.Equal(t, tc.class, refused.Refusal.Class)
-				require.Equal(t, tc.told, refused.Refusal.RetryAfter, "the end")
-				require.Equal(t, tc.class == httpthrottle.Wait, errors.Is(err, throttle.ErrThrottled))
-
-				_, err = tr.RoundTrip(request(t, http.MethodPost, "hello"))
-				require.Equal(t, tc.class == httpthrottle.Wait, errors.Is(err, throttle.ErrThrottled), "the others")
-			})
-		})
-	}
-}
-
-// Where a limit needs ten minutes, the backoff goes on to that, as far as the options allow.
-func TestLongBackoff(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		body string
-		opts []httpthrottle.Option
-		want []float64 // the last waits, in seconds
-	}{
-		{
-			"Gemini's spending", geminiSpend, opts(httpthrottle.WithMaxWait(time.Hour), httpthrottle.WithMaxPause(time.Hour)),
-			[]float64{256, 512, 600, 600},
-		},
-		{
-			"no longer than a wait", geminiSpend, opts(httpthrottle.WithMaxWait(5*time.Minute), httpthrottle.WithMaxPause(time.Second)),
-			[]float64{256, 300, 300, 300},
-		},
-		{"another limit", anthropicRate, opts(httpthrottle.WithMaxWait(time.Hour), httpthrottle.WithMaxPause(time.Hour)), []float64{30, 30, 30, 30}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := serve(answer{status: 429, body: tc.body})
-				tr := httpthrottle.NewTransport(s, nil, append(tc.opts, httpthrottle.WithClassifier(httpthrottle.OpenAI),
-					httpthrottle.WithMaxAttempts(14), httpthrottle.WithMaxElapsed(24*time.Hour))...)
-				res, err := tr.RoundTrip(request(t, http.MethodGet, ""))
-				require.NoError(t, err)
-				require.NoError(t, res.Body.Close())
-				times := s.times()
-				require.Len(t, times, 14)
-				for i, least := range tc.want {
-					d := time.Duration(least * float64(time.Second))
-					within(t, d, d+d/2+time.Second, times[i+10]-times[i+9])
-				}
-			})
 		})
 	}
 }

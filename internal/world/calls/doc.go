@@ -1,0 +1,45 @@
+// Package calls plays scenarios of HTTP calls through package httpthrottle to a service that follows a script, in virtual time. The text of
+// a scenario is that of package scenario. F are fields in any case and with dots; without them a question has all simple ones that are not
+// zero. N is a number, D a time, P the name of a call. Words in [] are optional.
+//
+// The service answers attempts in turn, in the order in which they come; the last answer goes on:
+//
+//	service [ANSWER]: it forgets its script and the attempts so far. An ANSWER by itself is one more: service 429 retry-after=2; 200
+//
+// An ANSWER is a status, or reset for a connection that breaks, with headers such as retry-after=2; "\x20" is a blank in a header. takes=D is
+// the time until its head. Its body is a text: code=C and message=a_b are those of an error in JSON, size=N has N letters, text=T is T,
+// text=- nothing. A byte comes every=D, and at its end=never or end=broken. nobody and nil are answers without a body; both switches protocols.
+//
+// Limiters. The newest is that of the clients after it:
+//
+//	limit [NAME] [FIELD=1] [name=llm] [maxretryafter=D]: of throttle.Limit; indented lines are its quotas. slots N; all NAME NAME/call: PerCall
+//	script STEP..: a throttletest.Limiter: grant, deny, block, or pass, which waits for a command pass [N]; closed
+//	listener [adapts] [tags]: it grants everything, and keeps what it is told; with tags so does one for each tag
+//	late D: the newest so far, D later, whatever becomes of the context. pause TAG D: of the newest
+//
+// Calls:
+//
+//	client [NAME] [limit=NAME] [attempts=N] [maxwait=D] [maxelapsed=D] [maxpause=D] [buffer=N] [cost=N] [key=K] [meter=M] [classify=C]
+//	  [feedback=F] [failures] [errors] [host]: options of httpthrottle. limit=none is none. The key of a call is K-1, K-2.., or random; a meter
+//	  counts bytes, unknown, or is none; C is a classifier for LLMs or busy, which obeys the header Busy. F is pause, one for all such clients;
+//	  notes, which only keeps what it is told; or noted, which does both. The tag is the header Tag, or with host the host
+//	call [METHOD] [as=P] [client=NAME] [tag=T] [within=D] [body=T] [size=N] [length=N] [once] [HEADER=V]: in the background. T with * is
+//	  another tag for each. A body with once cannot be had again, with gone not a second time, with unreadable not at all; ended: its context
+//	  has. With open the answer isn't read: read P [N]: its bytes, and the time since the call began; write P T: what has come; close P
+//	get ..: the same, and its result; result P: those of all calls P. cancel P [WHY]
+//
+// A result is the status, or the reason and the fields of a *throttle.Error, the class of a RefusedError, and deadline. Other errors have
+// their text. After it comes the time until the answer, if it is not zero.
+//
+// Questions:
+//
+//	text, error F, refusal F, by: of the error of the call that was looked at last; by is the limiter
+//	times: when attempts came, since the service began; gaps [N]: between them, without the first N; apart [X]: how many different X
+//	sent X [length]: the method, body or a header of each attempt; again: whether its body can be had again. answers: whether the body was read whole, cut, or is open
+//	draws F, used, waiting: of the script. take [NAME]: a token that stays taken
+//	status [NAME] F; stats [NAME] F: WaitStats; used-by: the tokens of each tag; observed F, over F: what an observer is told; told: listeners
+//	refusals F, accepted F: what notes have; log KEY: this attribute of each line
+//
+// In each scenario a call gets the whole answer to its own attempt, with its headers; its request does not change and its body is closed. Each
+// attempt has the whole body of the request. Answers that nobody gets are read and closed, permits are settled, and no error has a secret.
+package calls
