@@ -48,7 +48,29 @@ func TestThePoolsClockIsLost(t *testing.T) {
 	c.answers = 0
 	require.Zero(t, c.moment(time.Second).logical)
 	c.take(time.Second, &driver.Answer{Epoch: 3, Lease: 8 * time.Second})
-	require.Zero(t, c.moment(time.Second).logical)
+	require.Equal(t, moment{now: 2 * time.Second, clamp: 2 * time.Second}, c.moment(2*time.Second))
+}
+
+// The clock stands still if it counts less than half of the time between two requests, from the second answer of an incarnation on.
+func TestTheFirstAnswerTellsNoPaceOfTheClock(t *testing.T) {
+	c := core{Lease: 8 * time.Second}
+	for _, step := range []struct {
+		sent, logical time.Duration
+		halts         bool
+	}{{100 * time.Second, time.Second, false}, {110 * time.Second, 2 * time.Second, true}, {112 * time.Second, 4 * time.Second, false}} {
+		c.sent.at = step.sent
+		c.receive(step.sent, &driver.Answer{Time: step.logical.Microseconds(), Lease: c.Lease})
+		require.Equal(t, step.halts, c.load.halts, step.sent)
+	}
+}
+
+// A freeze ends so long after its answer. An answer without one leaves no end of a freeze: the processor would ask early.
+func TestAnAnswerFreezes(t *testing.T) {
+	var c core
+	for frozen, end := range map[time.Duration]time.Duration{0: 0, 2 * time.Second: 12 * time.Second} {
+		c.receive(10*time.Second, &driver.Answer{Frozen: frozen, FrozenBy: driver.FreezeNewRecord})
+		require.Equal(t, end, c.frozen)
+	}
 }
 
 // The store removes who is silent for longer than it had left at the last answer. Others have left, or are there.
@@ -106,6 +128,9 @@ func TestWhoGoesOnWhenALeaseRunsOut(t *testing.T) {
 		"asked too early":           {func(p *core) { p.attempt = end - 6*time.Second - 1 }, end, 0},
 		"seen just in time":         {func(p *core) { p.attempt = end }, end + 6*time.Second, driver.Whole / 2},
 		"seen too late":             {func(p *core) { p.attempt = end + 1 }, end + 6*time.Second + 1, 0},
+		"asked before it stalled":   {func(p *core) { p.Lease, p.attempt = 20*time.Second, end-11*time.Second-1 }, end, 0},
+		"just in time after a gap":  {func(p *core) { p.gap, p.attempt = 5*time.Second, end-4200*ms }, end, driver.Whole / 2},
+		"too early after a gap":     {func(p *core) { p.gap, p.attempt = 5*time.Second, end-4200*ms-1 }, end, 0},
 		"a request was late":        {func(p *core) { p.onTime = false }, end, 0},
 		"no request failed":         {func(p *core) { p.failures = 0 }, end, 0},
 		"it stops without a store":  {func(p *core) { p.Cfg.OnStoreLoss = Stop }, end, 0},
@@ -128,12 +153,10 @@ func TestWhoGoesOnWhenALeaseRunsOut(t *testing.T) {
 			require.Equal(t, c.goes, p.held)
 			require.Equal(t, c.goes > 0, p.degraded)
 			require.NotEqual(t, StateHolding, p.state)
-			if was.held > 0 {
-				require.Equal(t, was.lapses+1, p.lapses)
-			}
+			require.Equal(t, was.lapses+min(1, int(was.held)), p.lapses)
 			if c.goes > 0 {
 				require.Equal(t, c.at+degradeFor, p.degradedEnd)
-				require.Equal(t, p.attempt+6*time.Second, p.until)
+				require.Equal(t, p.attempt+p.grace(), p.until)
 			}
 		})
 	}

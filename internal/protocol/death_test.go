@@ -90,6 +90,9 @@ func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
 	never := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "3")
 	never.Inherit(now, []LastState{successor.LastState(wire.Removal(driver.MaxLease) + 1), never.LastState(0), {}})
 	require.True(t, never.Inherit(now, nil))
+	most := successor.LastState(wire.Removal(driver.MaxLease))
+	require.False(t, never.Inherit(now, []LastState{most, dead.LastState(0), most}))
+	require.Len(t, never.Takeover.deaths, 2, "each is named once")
 }
 
 func TestTheDeathOfACloneFreesNothing(t *testing.T) {
