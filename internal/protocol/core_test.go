@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // The pool's clock goes on from the last answer with the local time. It stands still rather than go back, unless it is another clock.
@@ -57,7 +59,7 @@ func TestTheFirstAnswerTellsNoPaceOfTheClock(t *testing.T) {
 	for _, step := range []struct {
 		sent, logical time.Duration
 		halts         bool
-	}{{100 * time.Second, time.Second, false}, {110 * time.Second, 2 * time.Second, true}, {112 * time.Second, 4 * time.Second, false}} {
+	}{{100 * time.Second, 40 * time.Second, false}, {110 * time.Second, 41 * time.Second, true}, {112 * time.Second, 43 * time.Second, false}} {
 		c.sent.at = step.sent
 		c.receive(step.sent, &driver.Answer{Time: step.logical.Microseconds(), Lease: c.Lease})
 		require.Equal(t, step.halts, c.load.halts, step.sent)
@@ -183,4 +185,34 @@ func TestARequestSaysWhatIsInUse(t *testing.T) {
 	req = c.next(10*time.Second, 80)
 	require.EqualValues(t, 35, req.InUse)
 	require.Zero(t, req.note.standing, "it is neither frozen nor limits calls in flight")
+}
+
+// What a holder reports is held to the bounds of requests and notes.
+func TestAnObservationIsBounded(t *testing.T) {
+	p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a"}, "1")
+	for n, want := range map[int64][5]int64{
+		-1:                  {0, 0, 0, 0, 0},
+		7:                   {7, 7, 7, 7, 7},
+		maxNoteTokens + 1:   {int64(driver.Whole), maxNoteTokens + 1, maxNoteTokens + 1, maxNoteTokens, maxNoteTokens + 1},
+		maxNoteFlow + 1:     {int64(driver.Whole), maxNoteFlow, maxNoteFlow, maxNoteTokens, maxNoteFlow + 1},
+		math.MaxInt64 / 256: {int64(driver.Whole), maxNoteFlow, maxNoteFlow, maxNoteTokens, math.MaxInt64 / 256},
+	} {
+		s := driver.Share(n)
+		p.observe(&Observation{Demand: s, InUse: s, Needs: [2]driver.Share{s, s}, Used: n, Offered: n, Announced: n, Waiting: int(n), Lately: float64(n)})
+		share := driver.Share(want[0])
+		require.Equal(t, [4]driver.Share{share, share, share, share}, [4]driver.Share{p.demand, p.inUse, p.needs[0], p.needs[1]}, n)
+		c := &p.ceiling
+		require.Equal(t, want, [5]int64{int64(p.demand), c.used, c.offers, c.announced, int64(p.reported.Waiting)}, n)
+		require.InDelta(t, max(0, float64(n)), p.reported.Used, 0)
+		p.Yield(0, s, nil)
+		require.Equal(t, share, p.demand)
+	}
+	for _, c := range []struct {
+		of     bool
+		reason limit.Reason
+		tag    string
+	}{{true, limit.ReasonQuota, TagOthers}, {true, "", ""}, {false, limit.ReasonQuota, ""}} {
+		p.observe(&Observation{OfTag: c.of, Throttled: c.reason})
+		require.Equal(t, c.tag, p.reported.Tag, c)
+	}
 }

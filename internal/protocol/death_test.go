@@ -92,7 +92,8 @@ func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
 	require.True(t, never.Inherit(now, nil))
 	most := successor.LastState(wire.Removal(driver.MaxLease))
 	require.False(t, never.Inherit(now, []LastState{most, dead.LastState(0), most}))
-	require.Len(t, never.Takeover.deaths, 2, "each is named once")
+	due := now + most.Owes
+	require.Equal(t, []death{{most.Death, due}, {dead.LastState(0).Death, now}}, never.Takeover.deaths, "each is named once")
 }
 
 func TestTheDeathOfACloneFreesNothing(t *testing.T) {
