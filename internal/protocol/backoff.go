@@ -49,9 +49,9 @@ func (l *poolCeiling) stepBackoff(c *core, now time.Duration) (next state.Shared
 	})
 }
 
-// cutDue reports whether the reports ask for a cut, which this processor should propose at once.
+// cutDue reports after an answer whether the reports ask for a cut, which this processor should propose at once.
 func (l *poolCeiling) cutDue(c *core, now time.Duration) bool {
-	return l.law.Adapts && c.clock.answers > 0 && l.law.CutDue(c.clock.logical(now), l.reported(c))
+	return l.law.Adapts && l.law.CutDue(c.clock.logical(now), l.reported(c))
 }
 
 // reported returns how the called service treats the calls of all processors: by the last

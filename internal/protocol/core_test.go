@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // The pool's clock goes on from the last answer with the local time. It stands still rather than go back, unless it is another clock.
@@ -48,7 +50,29 @@ func TestThePoolsClockIsLost(t *testing.T) {
 	c.answers = 0
 	require.Zero(t, c.moment(time.Second).logical)
 	c.take(time.Second, &driver.Answer{Epoch: 3, Lease: 8 * time.Second})
-	require.Zero(t, c.moment(time.Second).logical)
+	require.Equal(t, moment{now: 2 * time.Second, clamp: 2 * time.Second}, c.moment(2*time.Second))
+}
+
+// The clock stands still if it counts less than half of the time between two requests, from the second answer of an incarnation on.
+func TestTheFirstAnswerTellsNoPaceOfTheClock(t *testing.T) {
+	c := core{Lease: 8 * time.Second}
+	for _, step := range []struct {
+		sent, logical time.Duration
+		halts         bool
+	}{{100 * time.Second, 40 * time.Second, false}, {110 * time.Second, 41 * time.Second, true}, {112 * time.Second, 43 * time.Second, false}} {
+		c.sent.at = step.sent
+		c.receive(step.sent, &driver.Answer{Time: step.logical.Microseconds(), Lease: c.Lease})
+		require.Equal(t, step.halts, c.load.halts, step.sent)
+	}
+}
+
+// A freeze ends so long after its answer. An answer without one leaves no end of a freeze: the processor would ask early.
+func TestAnAnswerFreezes(t *testing.T) {
+	var c core
+	for frozen, end := range map[time.Duration]time.Duration{0: 0, 2 * time.Second: 12 * time.Second} {
+		c.receive(10*time.Second, &driver.Answer{Frozen: frozen, FrozenBy: driver.FreezeNewRecord})
+		require.Equal(t, end, c.frozen)
+	}
 }
 
 // The store removes who is silent for longer than it had left at the last answer. Others have left, or are there.
@@ -106,6 +130,9 @@ func TestWhoGoesOnWhenALeaseRunsOut(t *testing.T) {
 		"asked too early":           {func(p *core) { p.attempt = end - 6*time.Second - 1 }, end, 0},
 		"seen just in time":         {func(p *core) { p.attempt = end }, end + 6*time.Second, driver.Whole / 2},
 		"seen too late":             {func(p *core) { p.attempt = end + 1 }, end + 6*time.Second + 1, 0},
+		"asked before it stalled":   {func(p *core) { p.Lease, p.attempt = 20*time.Second, end-11*time.Second-1 }, end, 0},
+		"just in time after a gap":  {func(p *core) { p.gap, p.attempt = 5*time.Second, end-4200*ms }, end, driver.Whole / 2},
+		"too early after a gap":     {func(p *core) { p.gap, p.attempt = 5*time.Second, end-4200*ms-1 }, end, 0},
 		"a request was late":        {func(p *core) { p.onTime = false }, end, 0},
 		"no request failed":         {func(p *core) { p.failures = 0 }, end, 0},
 		"it stops without a store":  {func(p *core) { p.Cfg.OnStoreLoss = Stop }, end, 0},
@@ -128,12 +155,10 @@ func TestWhoGoesOnWhenALeaseRunsOut(t *testing.T) {
 			require.Equal(t, c.goes, p.held)
 			require.Equal(t, c.goes > 0, p.degraded)
 			require.NotEqual(t, StateHolding, p.state)
-			if was.held > 0 {
-				require.Equal(t, was.lapses+1, p.lapses)
-			}
+			require.Equal(t, was.lapses+min(1, int(was.held)), p.lapses)
 			if c.goes > 0 {
 				require.Equal(t, c.at+degradeFor, p.degradedEnd)
-				require.Equal(t, p.attempt+6*time.Second, p.until)
+				require.Equal(t, p.attempt+p.grace(), p.until)
 			}
 		})
 	}
@@ -160,4 +185,34 @@ func TestARequestSaysWhatIsInUse(t *testing.T) {
 	req = c.next(10*time.Second, 80)
 	require.EqualValues(t, 35, req.InUse)
 	require.Zero(t, req.note.standing, "it is neither frozen nor limits calls in flight")
+}
+
+// What a holder reports is held to the bounds of requests and notes.
+func TestAnObservationIsBounded(t *testing.T) {
+	p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a"}, "1")
+	for n, want := range map[int64][5]int64{
+		-1:                  {0, 0, 0, 0, 0},
+		7:                   {7, 7, 7, 7, 7},
+		maxNoteTokens + 1:   {int64(driver.Whole), maxNoteTokens + 1, maxNoteTokens + 1, maxNoteTokens, maxNoteTokens + 1},
+		maxNoteFlow + 1:     {int64(driver.Whole), maxNoteFlow, maxNoteFlow, maxNoteTokens, maxNoteFlow + 1},
+		math.MaxInt64 / 256: {int64(driver.Whole), maxNoteFlow, maxNoteFlow, maxNoteTokens, math.MaxInt64 / 256},
+	} {
+		s := driver.Share(n)
+		p.observe(&Observation{Demand: s, InUse: s, Needs: [2]driver.Share{s, s}, Used: n, Offered: n, Announced: n, Waiting: int(n), Lately: float64(n)})
+		share := driver.Share(want[0])
+		require.Equal(t, [4]driver.Share{share, share, share, share}, [4]driver.Share{p.demand, p.inUse, p.needs[0], p.needs[1]}, n)
+		c := &p.ceiling
+		require.Equal(t, want, [5]int64{int64(p.demand), c.used, c.offers, c.announced, int64(p.reported.Waiting)}, n)
+		require.InDelta(t, max(0, float64(n)), p.reported.Used, 0)
+		p.Yield(0, s, nil)
+		require.Equal(t, share, p.demand)
+	}
+	for _, c := range []struct {
+		of     bool
+		reason limit.Reason
+		tag    string
+	}{{true, limit.ReasonQuota, TagOthers}, {true, "", ""}, {false, limit.ReasonQuota, ""}} {
+		p.observe(&Observation{OfTag: c.of, Throttled: c.reason})
+		require.Equal(t, c.tag, p.reported.Tag, c)
+	}
 }

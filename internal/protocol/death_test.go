@@ -90,6 +90,10 @@ func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
 	never := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "3")
 	never.Inherit(now, []LastState{successor.LastState(wire.Removal(driver.MaxLease) + 1), never.LastState(0), {}})
 	require.True(t, never.Inherit(now, nil))
+	most := successor.LastState(wire.Removal(driver.MaxLease))
+	require.False(t, never.Inherit(now, []LastState{most, dead.LastState(0), most}))
+	due := now + most.Owes
+	require.Equal(t, []death{{most.Death, due}, {dead.LastState(0).Death, now}}, never.Takeover.deaths, "each is named once")
 }
 
 func TestTheDeathOfACloneFreesNothing(t *testing.T) {

@@ -160,7 +160,7 @@ func (f *filing) step(c *core) (next File, due bool) {
 		return next, false
 	}
 	var others []string
-	if f.pending && f.last != "" {
+	if f.last != "" { // else it is the own file
 		others = append(others, f.last)
 	}
 	for n := range c.others {

@@ -17,6 +17,8 @@ func TestIntervalsFollowTheStore(t *testing.T) {
 		longest       time.Duration
 	}{
 		{4, time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond}, // the pool's clock counts no gap above 2.5 s
+		{crowd - 1, time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond},
+		{crowd, time.Second, 2 * time.Second, 5 * time.Second},
 		{100, time.Second, 2 * time.Second, 5 * time.Second},
 		{1000, 2500 * time.Millisecond, 5 * time.Second, 5 * time.Second},
 	} {
@@ -47,13 +49,18 @@ func TestAFarStoreIsNotSlow(t *testing.T) {
 		l.took(400*time.Millisecond, true, driver.DefaultLease, 4)
 		require.Equal(t, time.Second, l.stretched(driver.DefaultLease, 4))
 	}
+	l.took(650*time.Millisecond, false, driver.DefaultLease, 4)
+	require.False(t, l.late, "a quarter of a second")
 	l.took(700*time.Millisecond, true, driver.DefaultLease, 4)
-	require.Equal(t, 1500*time.Millisecond, l.stretched(driver.DefaultLease, 4), "a quarter of a second longer than usual")
+	require.Equal(t, 1500*time.Millisecond, l.stretched(driver.DefaultLease, 4), "longer than that")
 }
 
 // A store that has moved further away is slow for some minutes, and not for ever.
 func TestAStoreThatMovesAwayIsSlowForAWhile(t *testing.T) {
-	var l load
+	l := load{best: 256 * ms}
+	l.took(512*ms, true, driver.DefaultLease, 4)
+	require.Equal(t, 257*ms, l.best)
+	l = load{}
 	l.took(time.Millisecond, true, driver.DefaultLease, 4)
 	n := 0
 	for ; n == 0 || l.late; n++ {
@@ -65,6 +72,28 @@ func TestAStoreThatMovesAwayIsSlowForAWhile(t *testing.T) {
 		l.took(990*time.Millisecond, true, driver.DefaultLease, 4)
 	}
 	require.True(t, l.late, "who has hardly any patience left is")
+}
+
+// The pool's clock stands still if it counts less than half of the time, which is longer than a request may be late, until it counts more
+// than three quarters.
+func TestWhereThePoolsClockStandsStill(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		was            bool
+		apart, counted time.Duration
+		is             bool
+	}{
+		{false, 4 * s, 2*s - 1, true},
+		{false, 4 * s, 2 * s, false},
+		{false, s, 0, false},
+		{false, s + 1, 0, true},
+		{true, 4 * s, 3 * s, true},
+		{true, 4 * s, 3*s + 1, false},
+	} {
+		l := load{halts: c.was}
+		l.answered(c.apart, c.counted, 8*s)
+		require.Equal(t, c.is, l.halts, c)
+	}
 }
 
 // Where the pool's clock does not count the time between syncs, intervals are not stretched beyond what it counts. And
@@ -134,7 +163,7 @@ func TestFailuresBackOff(t *testing.T) {
 
 // Fast requests are bounded in large pools, and become fewer while they bring nothing.
 func TestFastRequestsAreBounded(t *testing.T) {
-	for live, want := range map[int]time.Duration{2: 100 * time.Millisecond, 100: 100 * time.Millisecond, 1000: 250 * time.Millisecond, 4000: time.Second} {
+	for live, want := range map[int]time.Duration{2: 100 * time.Millisecond, largePool: 100 * time.Millisecond, 100: 100 * time.Millisecond, 1000: 250 * time.Millisecond, 4000: time.Second} {
 		p := content(t, 0)
 		p.Answer.Live, p.vain = live, 0
 		require.Equal(t, want, p.fast(), "%d processors", live)

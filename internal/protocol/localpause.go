@@ -33,7 +33,7 @@ func (e *entry) ends(m moment) time.Duration {
 		return Forever
 	}
 	var passed int64
-	if e.at > 0 && m.logical > 0 {
+	if e.at > 0 { // without a logical time, none has passed
 		passed = max(m.logical-e.at, 0)
 		if e.sleptThrough(m) {
 			passed += m.slept.Microseconds()

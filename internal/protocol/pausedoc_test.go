@@ -192,6 +192,8 @@ func TestPauseIsReadAsItWasWritten(t *testing.T) {
 		"without a clock":              {moment{}, time.Minute},
 		"after a sleep":                {moment{logical: at.logical + 2, began: at.logical + 1, slept: 40 * time.Second}, 20*time.Second - 2*time.Microsecond},
 		"after a sleep that counted":   {moment{logical: at.logical + 2, began: at.logical + 1, slept: 2 * time.Second}, time.Minute - 2*time.Microsecond},
+		"after a sleep of a clamp":     {moment{logical: at.logical + 2, began: at.logical + 1, slept: clamp}, time.Minute - 2*time.Microsecond},
+		"written as the sleep ended":   {moment{logical: at.logical + 2, began: at.logical, slept: 40 * time.Second}, time.Minute - 2*time.Microsecond},
 		"written after the sleep":      {moment{logical: at.logical + 2, began: at.logical - 1, slept: 40 * time.Second}, time.Minute - 2*time.Microsecond},
 		"after the longest sleep ever": {moment{logical: at.logical + 2, began: at.logical + 1, slept: maxSlept}, 0},
 	} {
@@ -202,7 +204,21 @@ func TestPauseIsReadAsItWasWritten(t *testing.T) {
 	require.Equal(t, forever.End, new(entry).ends(at))
 	fe := forever.entry(at)
 	require.Equal(t, forever.End, fe.ends(at))
+	unknown := entry{left: time.Minute} // when it was written
+	asleep := moment{now: time.Hour, logical: 9, began: 8, slept: 40 * time.Second, clamp: clamp}
+	require.Equal(t, time.Hour+time.Minute, unknown.ends(asleep))
+	require.False(t, unknown.sleptThrough(asleep))
 	short := LocalPause{End: at.now + 1}
 	e = short.entry(at)
 	require.Equal(t, at.now+time.Microsecond, e.ends(at), "never for ever")
+}
+
+// A tag stands once, with the later end; at the same end the first reason stays. A limiter has no end of a pause that has none.
+func TestTheLaterPauseCounts(t *testing.T) {
+	var list []LocalPause
+	for _, s := range []LocalPause{{"a", "1", "", 5, time.Time{}}, {"b", "2", "", 4, time.Time{}}, {"a", "3", "", 5, time.Time{}}, {"b", "4", "", Forever, time.Time{}}} {
+		list = later(list, s)
+	}
+	base := time.Unix(1, 0)
+	require.Equal(t, []limit.Paused{{Tag: "a", Reason: "1", Until: base.Add(5)}, {Tag: "b", Reason: "4"}}, paused(list, base))
 }

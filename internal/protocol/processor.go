@@ -233,7 +233,7 @@ func (p *Processor) granted(now time.Duration, a *driver.Answer) {
 
 	// The store has the reported share on record as in use. If it lapsed since, the record is too
 	// high for this time, and nothing may rest on it.
-	broken := p.sent.inUse > 0 && p.lapses != p.sent.lapses
+	broken := p.lapses != p.sent.lapses
 	until := p.sent.at + p.Lease
 	if broken || until <= now {
 		p.urgency = urgencyNow

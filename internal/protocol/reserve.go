@@ -125,7 +125,7 @@ func again(s *sharing.Slots, retry time.Duration, o sharing.Order, took time.Dur
 	from, over := retry, s.Spacing/spreadPart*time.Duration(contenders)
 	if calm <= calmAfter*contenders {
 		over = max(over, spreadLeast*time.Duration(contenders))
-		if scarce && contenders > 1 {
+		if scarce {
 			// A processor with a slot stands back until the slot has come, and then has no better
 			// chance than the others. If the store is further away than the next slot, nobody can
 			// aim at one; all that asked at once would ask in step.

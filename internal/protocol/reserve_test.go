@@ -80,6 +80,26 @@ func TestAnAnswerBecomesSlots(t *testing.T) {
 	}
 }
 
+// Where tokens are issued only because the limit is low, each contender may reserve one ahead, but not further than a quarter of a lease.
+func TestWhoReservesAhead(t *testing.T) {
+	for _, c := range []struct {
+		strict            bool
+		contenders, ahead int
+		spacing           time.Duration
+		want              int
+	}{
+		{false, 5, 3, ms, 5},
+		{false, 5, 8, ms, 8},
+		{false, 5, 0, time.Second, 2},
+		{false, 5000, 0, ms, wire.MaxAhead},
+		{false, 5, 3, 0, 3},
+		{true, 5, 3, ms, 3},
+	} {
+		s := reservations{strict: c.strict, contenders: c.contenders}
+		require.Equal(t, c.want, s.ahead(sharing.Order{Ahead: c.ahead, Spacing: c.spacing}, 8*time.Second), c)
+	}
+}
+
 // A processor that has missed more slots than others comes sooner: each miss lowers the random part of its wait, until it gets one.
 func TestWhoHasMissedComesSooner(t *testing.T) {
 	p := reserver(2)
@@ -92,7 +112,10 @@ func TestWhoHasMissedComesSooner(t *testing.T) {
 	require.Equal(t, 60*ms, again(0)) // by 1 + 2/2
 	require.Equal(t, 48*ms, again(0)) // by 1 + 3/2
 	again(1)
+	again(1)
+	require.Equal(t, 2, p.permits.calm)
 	require.Equal(t, 80*ms, again(0))
+	require.Zero(t, p.permits.calm)
 }
 
 // While nearly all requests bring something, nobody stands back, and the spread has no minimum.
