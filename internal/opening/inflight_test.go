@@ -42,6 +42,17 @@ func TestSlotsInFlightAreShared(t *testing.T) {
 	})
 }
 
+func TestSlotsInFlightHaveQuotas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quotas := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Total: 2}}}
+		acme := mustOpenInFlight(t, 10, Config{Store: "memory://" + t.Name(), Pool: "p", Quotas: quotas, Logger: quiet()}).ForTag("acme")
+		_, err := acme.Acquire(t.Context(), 2)
+		require.NoError(t, err)
+		_, ok := acme.TryAcquire(1)
+		require.False(t, ok)
+	})
+}
+
 // Slots are seen wherever other limits are.
 func TestSlotsInFlightAreSeen(t *testing.T) {
 	addr := testenv.ClosedPort(t)

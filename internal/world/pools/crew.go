@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"strconv"
@@ -15,25 +16,37 @@ import (
 
 // A caller is how the callers of a crew draw.
 type caller struct {
-	pods    []*pod
+	pods    []string // by name
 	tag     string
+	names   int   // of a tag with *, in turn; 0: each caller has its own
 	sizes   []int // in turn
-	every   time.Duration
-	hold    [2]time.Duration // how long a call takes: at least, and at most
-	within  time.Duration    // its deadline; 0: none
+	every   span  // the time between two calls
+	hold    span  // how long a call takes
+	within  span  // its deadline; 0: none
 	try     bool
 	service *service
-	meter   *meter // nil: nothing is judged
 }
+
+// A span is a time: at least, and at most.
+type span [2]time.Duration
+
+func (o *order) span(key string) span {
+	least, most, _ := strings.Cut(o.Value(key), "..")
+	return span{o.Time(least), max(o.Time(least), o.Time(most))}
+}
+
+// some returns a time of the span.
+func (s span) some() time.Duration { return s[0] + rand.N(s[1]-s[0]+1) }
 
 // caller reads from an order which pods draw, for which tag, and how.
 func (o *order) caller() (how caller) {
 	who := o.Word("")
 	who, how.tag, _ = strings.Cut(who, ":")
-	how.pods, how.try, how.service = o.who(who), o.Is("try"), o.services[o.Value("service")]
-	how.every, how.within = o.Time(o.Value("every")), o.Time(o.Value("within"))
-	least, most, _ := strings.Cut(o.Value("hold"), "..")
-	how.hold = [2]time.Duration{o.Time(least), max(o.Time(least), o.Time(most))}
+	for _, one := range o.who(who) {
+		how.pods = append(how.pods, one.name)
+	}
+	how.try, how.service, how.names = o.Is("try"), o.services[o.Value("service")], int(o.Number(o.Value("names")))
+	how.every, how.within, how.hold = o.span("every"), o.span("within"), o.span("hold")
 	for size := range strings.SplitSeq(o.Value("draw"), ",") {
 		how.sizes = append(how.sizes, max(1, int(o.Number(size))))
 	}
@@ -42,8 +55,13 @@ func (o *order) caller() (how caller) {
 
 // A crew draws again and again.
 type crew struct {
+	caller
+
+	pool              *pool
+	tags              []tagged
 	ctx               context.Context //nolint:containedctx // it ends with the crew
 	stop              func()
+	began             time.Time
 	granted           atomic.Int64
 	accepted, refused atomic.Int64 // calls, by the service
 	now, most         atomic.Int64 // calls in flight
@@ -52,12 +70,21 @@ type crew struct {
 	mu      sync.Mutex
 	last    time.Time     // of a call
 	closest time.Duration // of two calls; 0: none
+	busy    time.Duration // the ends of calls less their beginnings
+}
+
+// A tagged is a tag of a crew.
+type tagged struct {
+	name  string
+	meter *meter // nil: nothing is judged
+	got   atomic.Int64
 }
 
 // called notes that a call begins.
-func (c *crew) called(at, n int) {
+func (c *crew) called(at int, tag *tagged, n int) {
 	c.granted.Add(int64(n))
 	c.byPod[at].Add(int64(n))
+	tag.got.Add(int64(n))
 	if now := c.now.Add(1); now > c.most.Load() {
 		c.most.Store(now)
 	}
@@ -68,6 +95,22 @@ func (c *crew) called(at, n int) {
 		c.closest = max(gap, 1)
 	}
 	c.last = now
+	c.busy -= now.Sub(c.began)
+}
+
+// ended notes that a call ends.
+func (c *crew) ended() {
+	c.now.Add(-1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy += time.Since(c.began)
+}
+
+// seconds returns how long all calls have been in flight together.
+func (c *crew) seconds() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy.Seconds() + float64(c.now.Load())*time.Since(c.began).Seconds()
 }
 
 // gap returns the least time between two calls since the last look.
@@ -79,25 +122,35 @@ func (c *crew) gap() time.Duration {
 	return gap
 }
 
-func newEmptyCrew(how *caller) *crew {
-	c := &crew{byPod: make([]atomic.Int64, len(how.pods))}
+// crew returns one without callers. They have so many tags if the tag has *.
+func (p *pool) crew(how caller, tags int) *crew {
+	if !strings.Contains(how.tag, "*") {
+		tags = 1
+	}
+	c := &crew{caller: how, pool: p, tags: make([]tagged, tags), began: time.Now(), byPod: make([]atomic.Int64, len(how.pods))}
+	for i := range c.tags {
+		c.tags[i].name = strings.ReplaceAll(how.tag, "*", strconv.Itoa(i))
+		c.tags[i].meter = p.meter(c.tags[i].name)
+	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c
 }
 
 // newCrew has callers at each pod that draw as fast as they can, or every so often.
 func (p *pool) newCrew(how caller, callers int) *crew {
-	c := newEmptyCrew(&how)
-	for at := range how.pods {
+	c := p.crew(how, cmp.Or(how.names, callers))
+	for at := range c.pods {
 		for i := range callers {
-			how := how // its own tag
-			how.tag = strings.ReplaceAll(how.tag, "*", strconv.Itoa(i))
-			if how.pods[at].rate != nil {
-				how.meter = p.meter(how.tag)
-			}
 			go func() {
-				for k := i; c.ctx.Err() == nil && (c.draw(&how, at, k) || how.every > 0); k++ {
-					_ = world.Sleep(c.ctx, how.every)
+				for k := 0; c.ctx.Err() == nil; k++ {
+					tag := i
+					if c.names > 0 {
+						tag += (k*len(c.pods) + at) * callers
+					}
+					if !c.draw(at, i+k, tag) && c.every[1] == 0 {
+						return
+					}
+					_ = world.Sleep(c.ctx, c.every.some())
 				}
 			}()
 		}
@@ -107,35 +160,39 @@ func (p *pool) newCrew(how caller, callers int) *crew {
 
 // newArrivals has calls come to each pod at a rate in tokens per second, however many wait.
 func (p *pool) newArrivals(how caller, rate float64) *crew {
-	c := newEmptyCrew(&how)
-	how.meter = p.meter(how.tag)
-	for at := range how.pods {
+	c := p.crew(how, max(1, how.names))
+	for at := range c.pods {
 		go func() {
 			for k := 0; c.ctx.Err() == nil; k++ {
-				go c.draw(&how, at, k)
-				_ = world.Sleep(c.ctx, time.Duration(float64(how.sizes[k%len(how.sizes)])/rate*float64(time.Second)))
+				go c.draw(at, k, k*len(c.pods)+at)
+				_ = world.Sleep(c.ctx, time.Duration(float64(c.sizes[k%len(c.sizes)])/rate*float64(time.Second)))
 			}
 		}()
 	}
 	return c
 }
 
-// draw makes the call number k at a pod.
-func (c *crew) draw(how *caller, at, k int) bool {
-	l, n := throttle.ForTags(how.pods[at].limiter(), how.tag), how.sizes[k%len(how.sizes)]
-	p, ok := how.acquire(c.ctx, l, n)
+// draw makes a call at a pod, with the next of the sizes and of the tags.
+func (c *crew) draw(at, size, tag int) bool {
+	of := &c.tags[tag%len(c.tags)]
+	p, ok := c.acquire(throttle.ForTags(c.pool.pod(c.pods[at]).limiter(), of.name), c.sizes[size%len(c.sizes)])
 	if !ok {
 		return false
 	}
-	how.meter.add(p.N())
-	c.called(at, p.N())
-	_ = world.Sleep(c.ctx, how.hold[0]+rand.N(how.hold[1]-how.hold[0]+1))
-	c.now.Add(-1) // before its slot is another's
-	if how.service == nil {
-		p.Settle(p.N())
+	n := p.N()
+	c.called(at, of, n)
+	c.pool.window.add(n)
+	c.pool.whole.begin(n)
+	of.meter.begin(n)
+	_ = world.Sleep(c.ctx, c.hold.some())
+	of.meter.end(n) // before its slot is another's
+	c.pool.whole.end(n)
+	c.ended()
+	if c.service == nil {
+		p.Settle(n)
 		return true
 	}
-	outcome := how.service.take()
+	outcome := c.service.take()
 	p.Report(outcome)
 	if outcome == throttle.OutcomeAccepted {
 		c.accepted.Add(1)
@@ -145,13 +202,14 @@ func (c *crew) draw(how *caller, at, k int) bool {
 	return true
 }
 
-func (how *caller) acquire(ctx context.Context, l throttle.Limiter, n int) (throttle.Permit, bool) {
-	if how.try {
+func (c *crew) acquire(l throttle.Limiter, n int) (throttle.Permit, bool) {
+	if c.try {
 		return l.TryAcquire(n)
 	}
-	if how.within > 0 {
+	ctx := c.ctx
+	if c.within[1] > 0 {
 		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, how.within)
+		ctx, cancel = context.WithTimeout(ctx, c.within.some())
 		defer cancel()
 	}
 	p, err := l.Acquire(ctx, n)
@@ -168,20 +226,37 @@ func (c *crew) fair() float64 {
 	return float64(least*int64(len(c.byPod))) / float64(max(sum, 1))
 }
 
+// alike returns how many of the tags have got tokens since the last call, and Jain's index of what each got: 1 is even.
+func (c *crew) alike() (got int, index float64) {
+	sum, squares := 0.0, 0.0
+	for i := range c.tags {
+		n := float64(c.tags[i].got.Swap(0))
+		sum, squares = sum+n, squares+n*n
+		if n > 0 {
+			got++
+		}
+	}
+	return got, sum * sum / max(squares, 1) / float64(len(c.tags))
+}
+
 // count returns the tokens that crews have drawn: all of a name, of pods, or of several: a+b; or calls that a service has accepted or
-// refused: NAME/refused.
-func (o *order) count(word string) (n int64) {
+// refused: NAME/refused; or for how long calls have been in flight: NAME/busy.
+func (o *order) count(word string) float64 {
 	if first, more, ok := strings.Cut(word, "+"); ok {
 		return o.count(first) + o.count(more)
 	}
 	name, what, _ := strings.Cut(word, "/")
 	if c, ok := o.crews[name]; ok {
-		return map[string]*atomic.Int64{"": &c.granted, "accepted": &c.accepted, "refused": &c.refused}[what].Load()
+		if what == "busy" {
+			return c.seconds()
+		}
+		return float64(map[string]*atomic.Int64{"": &c.granted, "accepted": &c.accepted, "refused": &c.refused}[what].Load())
 	}
+	sum := 0.0
 	for _, one := range o.who(name) {
-		n += o.crews[one.name].granted.Load()
+		sum += float64(o.crews[one.name].granted.Load())
 	}
-	return n
+	return sum
 }
 
 // A service accepts so many calls per second, with a burst of a tenth of a second and at least three.

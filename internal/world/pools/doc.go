@@ -9,7 +9,8 @@
 //	  callers draw as fast as they can, draw tokens at a time; file is the limit in its settings file. [news]: it hears those of others;
 //	  [cut]: see cut; [away=5ms]: each request and each answer takes so long. pods 4 ...: p0 to p3
 //	callers NAME WHO[:TAG] N [draw=1,60] [every=10ms] [try] [within=1s] [hold=5ms..9ms] [service=S]: N more callers at each pod. TAG with *
-//	  is another one for each caller. every is the time between two calls, and hold how long one takes
+//	  is another one for each caller, or with names=2000 one of so many in turn. every is the time between two calls, and hold how long one
+//	  takes; both, and within, may be ranges. With every, callers go on after a refusal, and at the next pod of that name
 //	arrivals NAME WHO[:TAG] RATE ..: calls that come by themselves, RATE tokens per second at each pod
 //	stop NAME: the callers of a pod or of that name; service S RATE [overloaded]: it accepts so many calls a second, and refuses the others
 //	kill WHO: it is not heard of any more; leave WHO; leaves WHO: without waiting for the end of that
@@ -23,9 +24,9 @@
 //	  a backoff), and the requests and news so far: syncs, reserves, pushed. total FIGURE WHO: the sum; apart FIGURE WHO: the highest less
 //	  the lowest; gain D FIGURE WHO: by how much each rises from now on; mark FIGURE WHO, then above FIGURE WHO: by how much each is above
 //	rate D NAME..: tokens per second from now on, of callers by their name or that of their pods, or calls: NAME/accepted, NAME/refused. a+b
-//	  is the sum. drawn NAME: tokens so far; drawn D NAME: from now on
+//	  is the sum, and rate D NAME/busy how many calls are in flight on average. drawn NAME: tokens so far; drawn D NAME: from now on
 //	now NAME: calls of callers in flight. Since the last look: most NAME, the most of them; closest NAME, the least time between two calls;
-//	  fair NAME, what the pod with the least got, of an even part
+//	  fair NAME, what the pod with the least got, of an even part; alike NAME, how many of its tags got any, and Jain's index of what they got
 //	view WHO F: of consensus.View; status WHO F; throttled WHO: the reason
 //	take WHO N [as=P]: TryAcquire; get WHO[:TAG] [N] [within=D] [as=P]: Acquire; charge WHO[:TAG] N
 //	pause WHO [D] [tag=gold] [wait=D]: by a pod; resume WHO [tag=gold]
@@ -34,6 +35,7 @@
 //	filed WHO: the limit of the file that the pod knows to be in force
 //
 // While a scenario goes on, the shares of all pods that go by the store add up to the whole at most, and no tag draws more in any time than
-// its total allows: some intervals' worth, its burst and a call, unless the total changes. No two tokens that the store issues one by one
-// are closer than their spacing, unless the limit or the store changes.
+// its total allows: some intervals' worth, its burst and a call, unless the total changes; nor has it more slots, or the pool. No two tokens
+// that the store issues one by one are closer than their spacing, and no period of a hard limit has more than its Max, unless the limit or
+// the store changes.
 package pools

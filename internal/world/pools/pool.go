@@ -1,10 +1,12 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,12 +47,16 @@ type pool struct {
 	limit    throttle.Limit
 	quotas   *throttle.Quotas
 	pods     []*pod // in the order in which they joined
-	byName   map[string]*pod
+	mu       sync.Mutex
+	byName   map[string]*pod // the newest of a name
 	crews    map[string]*crew
 	permits  map[string]throttle.Permit
 	services map[string]*service
 	meters   map[string]*meter // by tag
+	whole    *meter            // of a pool of slots
 	mint     mint
+	window   window
+	changed  bool                   // the limit or the store
 	mark     float64                // a figure that others are compared with
 	receipts throttle.PauseReceipts // of the newest pause
 	earlier  throttle.PauseReceipts // and of the one before
@@ -125,6 +131,13 @@ func (p *pool) End() {
 	p.judge()
 }
 
+// pod returns the newest pod of a name.
+func (p *pool) pod(name string) *pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byName[name]
+}
+
 // An order is a command of a pool.
 type order struct {
 	*pool
@@ -186,8 +199,8 @@ func (o *order) limits() throttle.Limit {
 	return l
 }
 
-// pod joins the pool.
-func (o *order) pod(name string) {
+// join has a pod join the pool.
+func (o *order) join(name string) {
 	opts := []consensus.Option{consensus.WithLogger(quiet)}
 	one := &pod{name: name, id: o.Value("id"), line: world.NewLine(o.store, o.hub)}
 	if one.id == "" {
@@ -219,8 +232,6 @@ func (o *order) pod(name string) {
 	m, err := consensus.Join(o.T.Context(), store, name0, opts...)
 	require.NoError(o.T, err, o.Line)
 	one.m = m
-	o.pods = append(o.pods, one)
-	o.byName[name] = one
 	with := []throttle.Option{throttle.WithSharer(m), throttle.WithTag(o.Value("tag")), throttle.WithLogger(quiet), throttle.OnClose(m.Leave)}
 	if o.quotas != nil {
 		with = append(with, throttle.WithQuotas(*o.quotas))
@@ -228,16 +239,21 @@ func (o *order) pod(name string) {
 	callers, draw := o.Value("callers"), o.Value("draw")
 	if slots := o.Value("slots"); slots != "" {
 		one.slots, err = throttle.NewInFlight(int(o.Number(slots)), with...)
+		o.whole = cmp.Or(o.whole, &meter{slots: int(o.Number(slots))})
 	} else {
 		one.rate, err = throttle.New(l, with...)
-		o.mint.watch(&l, &one.line.Link)
+		o.judgeBy(&l, &one.line.Link)
 	}
 	require.NoError(o.T, err, o.Line)
+	o.pods = append(o.pods, one)
+	o.mu.Lock()
+	o.byName[name] = one
+	o.mu.Unlock()
 	size := int(o.Number(draw))
 	if size == 0 {
 		size = one.handful()
 	}
-	o.crews[name] = o.newCrew(caller{pods: []*pod{one}, sizes: []int{size}}, int(o.Number(callers)))
+	o.crews[name] = o.newCrew(caller{pods: []string{name}, sizes: []int{size}}, int(o.Number(callers)))
 }
 
 // handful is how many tokens callers draw at a time: a hundredth of a second's, for minutes of more calls take long to compute. Of a hard

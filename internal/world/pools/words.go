@@ -26,7 +26,7 @@ var actions = map[string]func(o *order){
 			o.quotas = &q
 		}
 	},
-	"pod": func(o *order) { o.pod(o.Word("")) },
+	"pod": func(o *order) { o.join(o.Word("")) },
 	"pods": func(o *order) {
 		n := o.Count("")
 		words, set := o.Rest(), o.Set
@@ -34,7 +34,7 @@ var actions = map[string]func(o *order){
 			next := &order{o.pool, scenario.NewOrder(o.T, o.Line, "")}
 			next.Words = append(next.Words, words...)
 			maps.Copy(next.Set, set)
-			next.pod(fmt.Sprint("p", i))
+			next.join(fmt.Sprint("p", i))
 			require.Zero(o.T, len(next.Words)+len(next.Set), "%s: what are %v %v?", o.Line, next.Words, next.Set)
 		}
 		o.Set = nil
@@ -98,7 +98,7 @@ var actions = map[string]func(o *order){
 	"deaf": func(o *order) { o.each(func(one *pod) { one.line.Deaf.Store(true) }) },
 	"mend": func(o *order) { o.each(func(one *pod) { one.line.Mend() }) },
 	"store": func(o *order) {
-		o.mint.spoilt = true
+		o.changed = true
 		switch o.Word("") {
 		case "forgets":
 			o.store.Wipe()
@@ -188,7 +188,7 @@ var questions = map[string]func(o *order) string{
 		}
 		words := make([]string, len(names))
 		for i, name := range names {
-			words[i] = fmt.Sprint(o.count(name))
+			words[i] = scenario.Rounded(o.count(name))
 		}
 		return strings.Join(words, " ")
 	},
@@ -267,8 +267,12 @@ var questions = map[string]func(o *order) string{
 	"now":      func(o *order) string { return fmt.Sprint(o.crews[o.Word("")].now.Load()) },
 	"most":     func(o *order) string { return fmt.Sprint(o.crews[o.Word("")].most.Swap(0)) },
 	"fair":     func(o *order) string { return scenario.Rounded(o.crews[o.Word("")].fair()) },
+	"alike": func(o *order) string {
+		got, index := o.crews[o.Word("")].alike()
+		return rounded(float64(got), index)
+	},
 	"override": func(o *order) string {
-		o.mint.spoilt = true
+		o.changed = true
 		if len(o.Set) == 0 {
 			return o.ended(protocol.ClearOverride(o.T.Context(), o.store, name0), 0)
 		}
@@ -345,11 +349,11 @@ func (o *order) ended(err error, took time.Duration) string {
 func (o *order) drawn(d time.Duration, names []string) []float64 {
 	all := make([]float64, len(names))
 	for i, name := range names {
-		all[i] = -float64(o.count(name))
+		all[i] = -o.count(name)
 	}
 	time.Sleep(d)
 	for i, name := range names {
-		all[i] += float64(o.count(name))
+		all[i] += o.count(name)
 	}
 	return all
 }
