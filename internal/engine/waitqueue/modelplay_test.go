@@ -70,7 +70,7 @@ func (p *queuePlay) newcomer() (w *Waiter[int], tag int) {
 	if p.r.IntN(3) == 0 {
 		w.Deadline = 1
 	}
-	w.Early = p.r.IntN(3) == 0 && !w.Many
+	w.Early, w.WakeFirst = p.r.IntN(3) == 0 && !w.Many, p.r.IntN(6) == 0
 	w.Age = arrivals.Add(2)
 	if p.r.IntN(3) == 0 {
 		w.Age -= uint64(p.r.IntN(40))*2 + 1
@@ -287,12 +287,14 @@ func (p *queuePlay) probe() {
 	p.takeOut(w, false)
 }
 
-// checkWoken checks that an early waiter that comes first is woken as soon as others wait, and that nobody else is.
+// checkWoken checks that an early waiter that comes first is woken as soon as others wait, that one that has asked for it is woken as soon as it
+// comes first, and that nobody else is.
 func (p *queuePlay) checkWoken(turns int) {
 	for _, at := range p.m.list {
-		wants, woken := p.q.First == at.w && at.w.Early && !p.m.alone(at.tag), len(at.w.Attempt.turn) > 0
+		w, woken := at.w, len(at.w.Attempt.turn) > 0
+		wants := p.q.First == w && (w.WakeFirst || w.Early && !p.m.alone(at.tag))
 		if woken {
-			<-at.w.Attempt.turn
+			<-w.Attempt.turn
 		}
 		switch turns {
 		case 1:

@@ -19,11 +19,11 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 	if known {
 		a.unknown = time.Time{}
 	}
-	standing, early, next := 0, false, time.Duration(sharing.Never)
+	standing, early, behind, next := 0, false, false, time.Duration(sharing.Never)
 	clear(a.stands)
 	for i, p := range a.parts {
 		w, lead := &a.places[i], a.lead(i)
-		w.Early = false
+		w.Early, w.WakeFirst = false, false
 		switch {
 		case a.together(i):
 			w.Early = a.early(i, wait, known) // in its tag queue, as if it stood there alone
@@ -33,11 +33,16 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 			standing++
 		default:
 			a.passed = a.passed || !known && w.queued && p.Source.AtHand(w) >= w.Least
-			if known && lead > 0 {
+			switch {
+			case !known || lead <= 0:
+			case wait > lead:
 				next = min(next, wait-lead)
+			default: // the turn comes with no moment that is known
+				behind = true
 			}
 		}
 	}
+	a.places[a.scarcest].WakeFirst = behind
 	a.place(standing > 1)
 	if (early || standing > 1) && wait < sharing.Never/2 { // should the wait turn out longer, it must not hold up the others
 		next = min(next, wait+wait/8+10*time.Millisecond)
@@ -82,6 +87,9 @@ const patience = 3 * time.Second
 func (a *Attempt[P]) holds(i int) bool {
 	w := &a.places[i]
 	if a.parts[a.scarcest].TagBucket == nil || a.passed || !w.queued || a.ofSlots(i) || !w.Large && a.parts[i].Source.AtHand(w) >= w.Least {
+		return false
+	}
+	if b := a.parts[i].TagBucket; b != nil && !b.First(w) { // it would pass older callers of its tag
 		return false
 	}
 	if a.unknown.IsZero() {

@@ -161,7 +161,7 @@ func (p *placesPlay) stands(i, at, n int, wait time.Duration, known, hadPlace, w
 		sibling := p.parts[at].Of != 0 && p.parts[i].Of == p.parts[at].Of
 		return wait <= lead && (sibling || !bucket || p.list[at].first), false
 	}
-	keeps := bucket && !p.passed && hadPlace && !p.slots(i) && (p.a.places[i].Large || p.lacks(i, n))
+	keeps := bucket && !p.passed && hadPlace && !p.slots(i) && (p.a.places[i].Large || p.lacks(i, n)) && (p.parts[i].TagBucket == nil || p.list[i].first)
 	if keeps && p.since < 0 {
 		p.since = p.list[0].clock.now
 	}
@@ -180,7 +180,7 @@ func (p *placesPlay) look(n int) {
 		p.since = -1
 	}
 	want, wantEarly, next := make([]bool, len(p.list)), make([]bool, len(p.list)), time.Duration(sharing.Never)
-	several, early := 0, false
+	several, early, behind := 0, false, false
 	for i, f := range p.list {
 		if i == at {
 			want[i] = true
@@ -200,8 +200,11 @@ func (p *placesPlay) look(n int) {
 			if !known && had[i] && !p.lacks(i, n) {
 				p.passed = true
 			}
-			if known && lead > 0 {
+			switch {
+			case known && lead > 0 && wait > lead:
 				next = min(next, wait-lead)
+			case known && lead > 0:
+				behind = true
 			}
 		}
 	}
@@ -225,7 +228,7 @@ func (p *placesPlay) look(n int) {
 	for i, f := range p.list {
 		w := &p.a.places[i]
 		require.Equal(p.t, want[i], w.queued, "seed %d: place %d of %d, waits at %d", p.seed, i, len(p.list), at)
-		require.Equal(p.t, []bool{wantEarly[i], p.many}, []bool{w.Early, w.Many}, "seed %d: place %d", p.seed, i)
+		require.Equal(p.t, []bool{wantEarly[i], p.many, behind && i == at}, []bool{w.Early, w.Many, w.WakeFirst}, "seed %d: place %d", p.seed, i)
 		promised := p.isOf(i, at) && p.parts[i].TagBucket != nil
 		require.Equal(p.t, []bool{promised, promised}, []bool{f.promised, f.promises}, "seed %d: place %d", p.seed, i)
 		require.False(p.t, f.locked)

@@ -32,7 +32,8 @@ type Waiter[P any] struct {
 	// Many says that the attempt has stood in more than one queue at once. Set it before the waiter is placed.
 	Many bool
 	// Early says that it stands at a limit before it has the tokens of its tag: a new caller wakes it, and it steps aside.
-	Early bool
+	Early     bool
+	WakeFirst bool // the attempt is woken when it comes first here: it may stand at other limits then
 	// Large says that it asks for more than the limit can hold: tokens are collected for it there, and lost with its place.
 	Large bool
 	// Over says that the attempt leaves for good.
@@ -258,7 +259,7 @@ func (q *Queue[P]) Insert(w *Waiter[P]) {
 // turn finds the next waiter to be served. An early waiter is woken when callers of other tags wait too, to check whether it may stay.
 func (q *Queue[P]) turn() {
 	q.First = q.first()
-	if w := q.First; w != nil && w.Early && !q.Alone(w) {
+	if w := q.First; w != nil && (w.WakeFirst || w.Early && !q.Alone(w)) {
 		w.Attempt.Wake()
 	}
 }
