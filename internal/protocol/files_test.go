@@ -37,6 +37,9 @@ func TestAChangedFileIsPending(t *testing.T) {
 func TestTheNumberOfTheOwnFile(t *testing.T) {
 	seen := File{Hash: fileB, Count: 5, Seen: []string{fileA, fileC, fileA, fileC}}
 	const recorded = 10 * time.Second
+	newest := filing{own: own(fileB, 0), has: true, placed: true, file: seen, recorded: recorded}
+	here := newest
+	here.changed = recorded + 1
 	for name, c := range map[string]struct {
 		f       filing
 		now     time.Duration
@@ -51,11 +54,9 @@ func TestTheNumberOfTheOwnFile(t *testing.T) {
 		"the pool has the change":     {filing{own: own(fileB, 0), has: true, pending: true, file: seen}, 0, true, 5, false},
 		"it is gone, and there is no": {filing{own: own("", 0), has: true, pending: true, placed: true}, 0, true, 0, true},
 		"an older one is in force":    {filing{own: own(fileA, 0), has: true, placed: true, file: seen}, time.Hour, true, 0, false},
-		"not for long":                {filing{own: own(fileB, 0), has: true, placed: true, file: seen, recorded: recorded}, recorded + settleFile - 1, true, 0, false},
-		"for long":                    {filing{own: own(fileB, 0), has: true, placed: true, file: seen, recorded: recorded}, recorded + settleFile, true, 5, false},
-		"but not here": {
-			filing{own: own(fileB, 0), has: true, placed: true, file: seen, changed: recorded + 1, recorded: recorded}, recorded + settleFile, true, 0, false,
-		},
+		"not for long":                {newest, recorded + settleFile - 1, true, 0, false},
+		"for long":                    {newest, recorded + settleFile, true, 5, false},
+		"but not here":                {here, recorded + settleFile, true, 0, false},
 	} {
 		c.f.take(&core{}, c.now, nil)
 		require.Equal(t, c.placed, c.f.placed, name)

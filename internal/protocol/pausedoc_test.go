@@ -216,7 +216,9 @@ func TestPauseIsReadAsItWasWritten(t *testing.T) {
 // A tag stands once, with the later end; at the same end the first reason stays. A limiter has no end of a pause that has none.
 func TestTheLaterPauseCounts(t *testing.T) {
 	var list []LocalPause
-	for _, s := range []LocalPause{{"a", "1", "", 5, time.Time{}}, {"b", "2", "", 4, time.Time{}}, {"a", "3", "", 5, time.Time{}}, {"b", "4", "", Forever, time.Time{}}} {
+	for _, s := range []LocalPause{
+		{Tag: "a", Reason: "1", End: 5}, {Tag: "b", Reason: "2", End: 4}, {Tag: "a", Reason: "3", End: 5}, {Tag: "b", Reason: "4", End: Forever},
+	} {
 		list = later(list, s)
 	}
 	base := time.Unix(1, 0)
@@ -287,7 +289,7 @@ func TestRoomForOneMorePause(t *testing.T) {
 		require.Equal(t, ok, fits, bytes)
 	}
 	full := pauseList{entries: []entry{{tag: ""}, {tag: "a"}, {tag: "b"}}}
-	require.ErrorContains(t, full.full("c", "that is all"), "2 tags are paused, and that is all")
+	require.ErrorContains(t, full.full("c", "that is all"), ": 2 tags are paused, and that is all")
 }
 
 // The pause of a tag that ends first gives way, of equal ones the first, and one without an end only if all are.

@@ -77,7 +77,8 @@ func TestDifferingSettings(t *testing.T) {
 	}
 }
 
-// A digest tells bursts and policies apart, also one of a program. Whoever has none yet differs from nobody, and is of the first that has one.
+// A digest tells bursts and policies apart, also one of a program. A processor without one differs from nobody, and counts with the first that
+// has one.
 func TestWhatADigestTellsApart(t *testing.T) {
 	of := func(burst int64, p Policy) digest {
 		return digestOf(&ProcessorConfig{Policy: p}, &ceiling.Config{Burst: burst}, false)
