@@ -10,6 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/hook"
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -135,11 +136,38 @@ func TestRefusalsBringSyncsForwardAgain(t *testing.T) {
 		o := ownCalls{served: sharing.Served{Refused: 1}, haste: haste{count: mostHaste, last: 3 * time.Second}}
 		require.Equal(t, want, o.hurries(3*time.Second+after, 0), after)
 	}
+	accepted := ownCalls{served: sharing.Served{Accepted: 1}}
+	require.False(t, accepted.hurries(time.Hour, 0))
 	for state, want := range map[State]urgency{StateHolding: urgencyNow, StateLost: urgencyNone, StateReplaced: urgencyNone} {
 		p := content(t, 0)
 		p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))})
 		p.state, p.urgency = state, urgencyNone
 		p.Obey(time.Second, sharing.Served{Refused: 1, Active: true})
 		require.Equal(t, want, p.urgency, state)
+	}
+}
+
+// An override ends at its end, by the clock of the processor. Before that it is written again only if its end was not known by the pool's.
+func TestTheEndOfAnOverride(t *testing.T) {
+	const end = 5 * time.Second
+	for name, c := range map[string]struct {
+		now  time.Duration
+		at   int64
+		next Override
+		due  bool
+	}{
+		"before it": {end - 1, 7, Override{}, false},
+		"at it":     {end, 7, Override{}, true},
+		"unknown":   {end - time.Second, 0, Override{Max: 5, ending: overrideEnd{at: 9, left: time.Second}}, true},
+		"just now":  {end - 1, 0, Override{Max: 5, ending: overrideEnd{at: 9, left: time.Microsecond}}, true},
+	} {
+		e := ending{end: end}
+		next, due := e.change(moment{now: c.now, logical: 9}, Override{Max: 5, ending: overrideEnd{at: c.at, left: time.Minute}}, pooldoc.Held{})
+		require.Equal(t, c.due, due, name)
+		require.Equal(t, c.next, next, name)
+		_, due = e.change(moment{now: c.now, logical: 9}, Override{Max: 0, ending: overrideEnd{at: c.at, left: time.Minute}}, pooldoc.Held{})
+		require.False(t, due, name)
+		_, due = e.change(moment{now: c.now}, Override{Max: 5, ending: overrideEnd{at: c.at, left: time.Minute}}, pooldoc.Held{})
+		require.False(t, due, "%s: without a pool's clock", name)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 const fileA, fileB, fileC = "0000000a", "0000000b", "0000000c"
@@ -35,6 +37,9 @@ func TestAChangedFileIsPending(t *testing.T) {
 func TestTheNumberOfTheOwnFile(t *testing.T) {
 	seen := File{Hash: fileB, Count: 5, Seen: []string{fileA, fileC, fileA, fileC}}
 	const recorded = 10 * time.Second
+	newest := filing{own: own(fileB, 0), has: true, placed: true, file: seen, recorded: recorded}
+	here := newest
+	here.changed = recorded + 1
 	for name, c := range map[string]struct {
 		f       filing
 		now     time.Duration
@@ -49,11 +54,9 @@ func TestTheNumberOfTheOwnFile(t *testing.T) {
 		"the pool has the change":     {filing{own: own(fileB, 0), has: true, pending: true, file: seen}, 0, true, 5, false},
 		"it is gone, and there is no": {filing{own: own("", 0), has: true, pending: true, placed: true}, 0, true, 0, true},
 		"an older one is in force":    {filing{own: own(fileA, 0), has: true, placed: true, file: seen}, time.Hour, true, 0, false},
-		"not for long":                {filing{own: own(fileB, 0), has: true, placed: true, file: seen, recorded: recorded}, recorded + settleFile - 1, true, 0, false},
-		"for long":                    {filing{own: own(fileB, 0), has: true, placed: true, file: seen, recorded: recorded}, recorded + settleFile, true, 5, false},
-		"but not here": {
-			filing{own: own(fileB, 0), has: true, placed: true, file: seen, changed: recorded + 1, recorded: recorded}, recorded + settleFile, true, 0, false,
-		},
+		"not for long":                {newest, recorded + settleFile - 1, true, 0, false},
+		"for long":                    {newest, recorded + settleFile, true, 5, false},
+		"but not here":                {here, recorded + settleFile, true, 0, false},
 	} {
 		c.f.take(&core{}, c.now, nil)
 		require.Equal(t, c.placed, c.f.placed, name)
@@ -135,5 +138,41 @@ func TestWhatANoteSaysOfAFile(t *testing.T) {
 	require.Empty(t, (&fileWord{restart: true}).String())
 	for _, text := range []string{"x", "-x", fileA + "x", "!", "r"} {
 		require.Zero(t, fileWordOf(text), text)
+	}
+}
+
+// A change that is not late stays pending, and an older file in force moves no number of the own one.
+func TestOnlyALateChangeIsOver(t *testing.T) {
+	changed := filing{own: own(fileC, 1), has: true, pending: true, last: fileA, file: File{Hash: fileB, Count: 5, Seen: []string{fileA}}}
+	changed.report(&core{}, 0, &request{})
+	require.True(t, changed.pending)
+	changed.own.Hash = fileB
+	changed.report(&core{}, 0, &request{})
+	require.False(t, changed.pending)
+	require.Equal(t, 5, changed.at)
+	same := filing{own: own(fileA, 1), has: true, placed: true, at: 3, last: fileA, file: File{Hash: fileB, Count: 5, Seen: []string{fileA}}}
+	same.report(&core{}, 0, &request{})
+	require.Equal(t, 3, same.at)
+}
+
+// Clearing a file goes on with the numbers of the pool, and also ends one that cannot be read. Without one nothing is saved.
+func TestClearFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		body string
+		next string
+	}{
+		"a file":     {`{"name":"f","hash":"0000000a","count":4}`, `{"count":5}`},
+		"the last":   {`{"hash":"0000000a","count":1000000000}`, `{"count":1000000000}`},
+		"no file":    {`{"count":4}`, `{"count":4}`},
+		"unreadable": {`?`, `{"count":1}`},
+	} {
+		s := &recordStore{p: newTagPool(t, 100, acme(0, 0), 1)}
+		s.p.run(time.Second)
+		_, _, err := s.p.record.Save(&driver.DocumentReport{Name: fileDocument, Version: 1 << 16, Body: []byte(c.body)}, s.at())
+		require.NoError(t, err, name)
+		before, err := ClearFile(t.Context(), s, "pool")
+		require.NoError(t, err, name)
+		require.Equal(t, c.body == `{"name":"f","hash":"0000000a","count":4}`, before.Name == "f", name)
+		require.Equal(t, c.next, string(recorded(&s.p.record, fileDocument).Body), name)
 	}
 }

@@ -163,7 +163,7 @@ func TestFailuresBackOff(t *testing.T) {
 
 // Fast requests are bounded in large pools, and become fewer while they bring nothing.
 func TestFastRequestsAreBounded(t *testing.T) {
-	for live, want := range map[int]time.Duration{2: 100 * time.Millisecond, largePool: 100 * time.Millisecond, 100: 100 * time.Millisecond, 1000: 250 * time.Millisecond, 4000: time.Second} {
+	for live, want := range map[int]time.Duration{2: 100 * ms, largePool: 100 * ms, 100: 100 * ms, 1000: 250 * ms, 4000: time.Second} {
 		p := content(t, 0)
 		p.Answer.Live, p.vain = live, 0
 		require.Equal(t, want, p.fast(), "%d processors", live)

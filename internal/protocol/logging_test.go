@@ -231,3 +231,32 @@ func TestASlowStoreIsLogged(t *testing.T) {
 		"3s INFO the pool's store is quick again: it is asked as often as usual",
 	}, said(&Logbook{}, time.Second, at(0, 700*time.Millisecond, 10)...))
 }
+
+// A store that came too late after it had not answered at all is no news, and an unreadable document of quotas is said once.
+func TestNoNewsOfAStore(t *testing.T) {
+	slow := Situation{err: context.DeadlineExceeded, state: StateHolding, left: time.Second, onLoss: Stop}
+	late := slow
+	late.err = driver.ErrContention
+	var b Logbook
+	require.Len(t, said(&b, time.Second, slow, slow, late, late), 1)
+	b = Logbook{}
+	strange, fine := Situation{state: StateHolding, quotas: errors.New("strange")}, Situation{state: StateHolding}
+	require.Len(t, said(&b, time.Second, strange, strange, strange, fine, strange), 2)
+}
+
+// A freeze is no trouble only in a pool that is new to the store and to this processor.
+func TestAFreezeOfANewPool(t *testing.T) {
+	for _, c := range []struct {
+		cause driver.FreezeCause
+		first bool
+		share driver.Share
+		want  slog.Level
+	}{
+		{driver.FreezeNewRecord, true, 0, slog.LevelInfo},
+		{driver.FreezeNewRecord, false, 0, slog.LevelWarn},
+		{driver.FreezeNewRecord, true, 1, slog.LevelWarn},
+		{"", true, 0, slog.LevelWarn},
+	} {
+		require.Equal(t, c.want, frozenLine(&Situation{frozenBy: c.cause, share: c.share}, c.first).Level, c)
+	}
+}

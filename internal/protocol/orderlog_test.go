@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,4 +101,36 @@ func TestWhatALeaseSays(t *testing.T) {
 			require.Equal(t, base.Add(want), at, name)
 		}
 	}
+}
+
+// A logbook is told what is left of the lease, and of limits that differ, which do not count while an override or a file is in force.
+func TestWhatALogbookIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		but    func(p *Processor)
+		counts bool
+	}{
+		"as configured": {func(*Processor) {}, true},
+		"an override":   {func(p *Processor) { p.ceiling.override.Max = 5 }, false},
+		"a file":        {func(p *Processor) { p.files.file.Max = 5 }, false},
+	} {
+		p := content(t, 0)
+		p.notes = []Note{NoteIn("1 0 600 60000000 0 0"), NoteIn("1 0 900 60000000 0 0")}
+		c.but(p)
+		s := p.Situation(2*time.Second, nil)
+		require.Equal(t, 9*time.Second, s.left, name)
+		require.Equal(t, c.counts, strings.Contains(s.settings, " counts"), name)
+	}
+	for _, c := range []struct {
+		seq      uint64
+		failures int
+		never    bool
+	}{{0, 0, false}, {0, 1, true}, {5, 1, false}} {
+		p := content(t, 0)
+		p.last.Seq, p.failures = c.seq, c.failures
+		require.Equal(t, c.never, p.NeverAnswered(), c)
+	}
+	p := content(t, 0)
+	require.False(t, p.Left())
+	p.Leave(time.Second)
+	require.True(t, p.Left())
 }

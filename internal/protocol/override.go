@@ -173,7 +173,7 @@ func (o Override) fits(roster []driver.RosterRow) error {
 func configured(roster []driver.RosterRow) time.Duration {
 	var lowest ceiling.Rate
 	for i := range roster {
-		if n := NoteIn(roster[i].Note); n.limit.Max > 0 && (lowest.Max == 0 || n.limit.Below(lowest)) {
+		if n := NoteIn(roster[i].Note); lowest.Max == 0 || n.limit.Below(lowest) { // no limit is below none
 			lowest = n.limit
 		}
 	}

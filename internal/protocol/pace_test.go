@@ -312,7 +312,7 @@ func TestHope(t *testing.T) {
 	} {
 		p := divided(t, "b", 100, 100, 100)
 		p.Answer.Roster[0].Claim, p.Answer.Roster[2].Claim = 100, 100
-		p.held, p.demand, p.want = c.held, c.demand, 4000 // of which a 20th is free
+		p.held, p.demand, p.want = c.held, c.demand, 4000 // 200 are enough
 		c.but(p)
 		require.Equal(t, c.want, p.hope(time.Second), name)
 	}

@@ -216,9 +216,91 @@ func TestPauseIsReadAsItWasWritten(t *testing.T) {
 // A tag stands once, with the later end; at the same end the first reason stays. A limiter has no end of a pause that has none.
 func TestTheLaterPauseCounts(t *testing.T) {
 	var list []LocalPause
-	for _, s := range []LocalPause{{"a", "1", "", 5, time.Time{}}, {"b", "2", "", 4, time.Time{}}, {"a", "3", "", 5, time.Time{}}, {"b", "4", "", Forever, time.Time{}}} {
+	for _, s := range []LocalPause{
+		{Tag: "a", Reason: "1", End: 5}, {Tag: "b", Reason: "2", End: 4}, {Tag: "a", Reason: "3", End: 5}, {Tag: "b", Reason: "4", End: Forever},
+	} {
 		list = later(list, s)
 	}
 	base := time.Unix(1, 0)
 	require.Equal(t, []limit.Paused{{Tag: "a", Reason: "1", Until: base.Add(5)}, {Tag: "b", Reason: "4"}}, paused(list, base))
+}
+
+// pausesOf is a list of so many pauses whose text has so many bytes.
+func pausesOf(t *testing.T, tags, bytes int) (n pauseList) {
+	t.Helper()
+	for i := range tags {
+		n.entries = append(n.entries, entry{tag: strings.Repeat(string(rune('a'+i)), 50), reason: "r", by: strings.Repeat("b", 60)})
+	}
+	text, err := n.text()
+	require.NoError(t, err)
+	more := bytes - len(text)
+	for i := range n.entries {
+		fits := min(more, 127)
+		n.entries[i].reason += strings.Repeat("r", fits)
+		more -= fits
+	}
+	text, err = n.text()
+	require.NoError(t, err)
+	require.Equal(t, bytes, len(text)) //nolint:testifylint // the text would be in the message
+	return n
+}
+
+// The bounds of the document are in range, in what is written and in what is read.
+func TestTheBoundsOfPauses(t *testing.T) {
+	const most = bounds.MaxPausedTags
+	for bytes, ok := range map[int]bool{wire.MaxDocumentBytes: true, wire.MaxDocumentBytes + 1: false} {
+		list := pausesOf(t, most, bytes)
+		_, err := list.body()
+		require.Equal(t, ok, err == nil, bytes)
+		none := `{"pauses":[]}`
+		_, err = parsePauseList([]byte(none + strings.Repeat(" ", bytes-len(none))))
+		require.Equal(t, ok, err == nil, bytes)
+	}
+	full := pausesOf(t, most, 3000)
+	full.resumed = wire.MaxVersion
+	full.entries[0].at, full.entries[0].left = wire.MaxMicros, bounds.MaxPause
+	body, err := full.body()
+	require.NoError(t, err)
+	back, err := parsePauseList(body)
+	require.NoError(t, err)
+	require.Equal(t, full, back)
+	more := pausesOf(t, most+1, 3000)
+	_, err = more.body()
+	require.Error(t, err)
+}
+
+// One more tag is paused while enough places, and bytes for them, stay free.
+func TestRoomForOneMorePause(t *testing.T) {
+	const spare = placesOfOperators
+	one := entry{tag: "z"}
+	for tags, ok := range map[int]bool{bounds.MaxPausedTags - spare - 1: true, bounds.MaxPausedTags - spare: false} {
+		list := pausesOf(t, tags, 2000)
+		_, fits := list.with(one, spare)
+		require.Equal(t, ok, fits, tags)
+	}
+	list := pausesOf(t, 9, 1500)
+	with, _ := list.with(one, spare)
+	text, err := with.text()
+	require.NoError(t, err)
+	place := len(text) - 1500
+	for bytes, ok := range map[int]bool{0: true, 1: false} {
+		list := pausesOf(t, 9, wire.MaxDocumentBytes-spare*placeBytes-place+bytes)
+		_, fits := list.with(one, spare)
+		require.Equal(t, ok, fits, bytes)
+	}
+	full := pauseList{entries: []entry{{tag: ""}, {tag: "a"}, {tag: "b"}}}
+	require.ErrorContains(t, full.full("c", "that is all"), ": 2 tags are paused, and that is all")
+}
+
+// The pause of a tag that ends first gives way, of equal ones the first, and one without an end only if all are.
+func TestThePauseThatEndsFirst(t *testing.T) {
+	const us = time.Microsecond
+	for want, list := range map[string][]entry{
+		"b": {{tag: "", left: us}, {tag: "c"}, {tag: "a", at: 100, left: 10 * us}, {tag: "b", at: 50, left: 55 * us}, {tag: "d", at: 50, left: 55 * us}},
+		"c": {{tag: ""}, {tag: "c"}, {tag: "e"}},
+		"":  {{tag: "", left: us}},
+	} {
+		n := pauseList{entries: list}
+		require.Equal(t, want, n.firstToEnd())
+	}
 }

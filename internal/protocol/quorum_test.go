@@ -113,11 +113,12 @@ func TestWhatAViewTells(t *testing.T) {
 func TestRoundingOfShares(t *testing.T) {
 	rows := make([]driver.RosterRow, 48)
 	for i := range rows {
-		rows[i].Demand = driver.Whole
+		rows[i].Demand = driver.Whole / driver.Share(2-i%2)
 	}
 	shares, sum := Fair(rows), driver.Share(0)
 	for i, s := range shares {
-		require.GreaterOrEqual(t, s, shares[max(i-1, 0)])
+		require.GreaterOrEqual(t, s, shares[max(i-2, i%2)], "the last of equal rows")
+		require.GreaterOrEqual(t, shares[i|1], s, "the larger ones")
 		sum += s
 	}
 	require.Equal(t, driver.Whole, sum)

@@ -104,9 +104,9 @@ func compareSettings(a, b Setting) int {
 	switch {
 	case (a.Max > 0) != (b.Max > 0):
 		return cmp.Compare(b.Max, a.Max)
-	case a.Max > 0 && ra.Below(rb):
+	case ra.Below(rb):
 		return -1
-	case a.Max > 0 && rb.Below(ra):
+	case rb.Below(ra):
 		return 1
 	}
 	hard := map[bool]int{true: 1}

@@ -51,6 +51,9 @@ func TestSettings(t *testing.T) {
 		require.Equal(t, c.want, Disagreement(settings, false), name)
 		require.Equal(t, c.overridden, Disagreement(settings, true), name)
 	}
+	const three = "1 0 5 1000000 0 0"
+	require.Equal(t, "5 per 1s (a, b, c) counts; 6 per 1s (d)", Disagreement(Settings(rowsOf(three, three, three, "1 0 6 1000000 0 0")), false))
+	require.False(t, Settings(rowsOf("1 n:30"))[0].Counts, "slots do not count for the pool")
 	many := rowsOf("1 0 5 1000000 0 0", "1 0 5 1000000 0 0", "1 0 5 1000000 0 0", "1 0 5 1000000 0 0", "1 0 5 1000000 0 0", "1 0 6 1000000 0 0")
 	many[5].ID = "f\x1b[2J"
 	require.Equal(t, `5 per 1s (a, b, c, 2 more) counts; 6 per 1s ("f\x1b[2J")`, Disagreement(Settings(many), false))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
@@ -73,5 +74,31 @@ func TestDifferingSettings(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A digest tells bursts and policies apart, also one of a program. A processor without one differs from nobody, and counts with the first that
+// has one.
+func TestWhatADigestTellsApart(t *testing.T) {
+	of := func(burst int64, p Policy) digest {
+		return digestOf(&ProcessorConfig{Policy: p}, &ceiling.Config{Burst: burst}, false)
+	}
+	second := map[byte]bool{}
+	for burst := range int64(20) {
+		second[of(burst, Fair)[1]] = true
+	}
+	require.Greater(t, len(second), 10)
+	fair, even, own := of(1, Fair), of(1, Even), of(1, func([]driver.RosterRow) []driver.Share { return nil })
+	require.NotEqual(t, fair, even)
+	require.NotContains(t, []digest{fair, even}, own)
+	require.Empty(t, fair.differences("", true, nil))
+	require.Empty(t, digest("").differences(fair, true, nil))
+	require.Equal(t, []string{"policy"}, fair.differences(own, true, nil))
+
+	note := func(d digest) string { return "1 0 600 60000000 0 0 s:" + string(d) }
+	list := Settings(rowsOf("1 0 600 60000000 0 0", note(fair), note(even), note(fair)))
+	require.Len(t, list, 2)
+	for i := range list {
+		require.Equal(t, map[digest][]string{fair: {"a", "b", "d"}, even: {"c"}}[list[i].digest], list[i].IDs)
 	}
 }

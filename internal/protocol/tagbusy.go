@@ -84,7 +84,7 @@ func packBusy(turn byte, hash uint32, unchanged float64, tags []busyTag) string 
 	for _, t := range order[len(named):] {
 		rest.rate, rest.reserved, rest.used = rest.rate+t.rate, rest.reserved+t.reserved, rest.used+t.used
 	}
-	b := append(make([]byte, 0, busyHead+len(named)*busyEntry), busyForm, turn)
+	b := append(make([]byte, 0, busyHead+maxBusyTags*busyEntry), busyForm, turn)
 	b = binary.BigEndian.AppendUint16(b, packRate(rest.rate))
 	b = binary.BigEndian.AppendUint16(b, packRate(rest.reserved))
 	b = binary.BigEndian.AppendUint32(b, hash)

@@ -137,3 +137,12 @@ func FuzzUnpackBusy(f *testing.F) {
 		require.Equal(t, r, again)
 	})
 }
+
+func TestPackedParts(t *testing.T) {
+	for _, c := range []struct {
+		used, rate float64
+		want       byte
+	}{{1, 2, 64}, {3, 2, 127}, {0, 2, 0}, {-1, 2, 0}, {1, 0, 0}, {1, -1, 0}, {math.NaN(), 2, 0}, {1, math.NaN(), 0}} {
+		require.Equal(t, c.want, packPart(c.used, c.rate), c)
+	}
+}
