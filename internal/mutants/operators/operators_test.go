@@ -140,5 +140,5 @@ func TestChoose(t *testing.T) {
 	require.Equal(t, all, choose(all, Options{}))
 	require.Equal(t, all[:2], choose(all, Options{Only: "number.scale"}))
 	_, err := Find("engine", "engines")
-	require.EqualError(t, err, `target is "engines", allowed: engine, fairtags, fairslots, protocol, driver, readers, llm`)
+	require.EqualError(t, err, `target is "engines", allowed: engine, fairtags, fairslots, protocol, driver, readers, http, llm`)
 }

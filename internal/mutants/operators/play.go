@@ -34,6 +34,7 @@ var Targets = []Target{
 	{"protocol", []string{"./internal/protocol"}, []string{"./internal/protocol", "./pkg/consensus"}},
 	{"driver", []string{"./pkg/consensus/driver"}, []string{"./pkg/consensus/driver", "./pkg/consensus/memstore"}},
 	{"readers", readers, readers},
+	{"http", []string{"./pkg/throttle/httpthrottle"}, []string{"./pkg/throttle/httpthrottle"}},
 	{"llm", []string{"./internal/llm/account"}, []string{"./internal/llm/account", "./pkg/llm"}},
 }
 
