@@ -168,7 +168,7 @@ mutants: ## Leave out each rule of the protocol once, and change each operator o
 	$(GO) run ./internal/mutants/operators/run -sample 40 $(PINNED)
 
 # OPERATORS are targets of internal/mutants/operators, SAMPLE is how many mutants of each are played, always the same ones; 0: all.
-OPERATORS ?= engine fairtags fairslots protocol driver readers llm
+OPERATORS ?= engine fairtags fairslots protocol driver readers http llm
 SAMPLE ?= 0
 .PHONY: operators
 operators: ## Change one operator after the other, as < to <= and + to -: lists those that no test notices

@@ -173,7 +173,7 @@ func (o Override) fits(roster []driver.RosterRow) error {
 func configured(roster []driver.RosterRow) time.Duration {
 	var lowest ceiling.Rate
 	for i := range roster {
-		if n := NoteIn(roster[i].Note); lowest.Max == 0 || n.limit.Below(lowest) { // no limit is below none
+		if n := NoteIn(roster[i].Note); lowest.Max == 0 || n.limit.Below(lowest) { // the zero rate is below no other
 			lowest = n.limit
 		}
 	}

@@ -151,5 +151,5 @@ func TestChoose(t *testing.T) {
 	require.Equal(t, all, (&Target{Files: []string{"other.go", "product.go"}}).own(all))
 	require.Empty(t, (&Target{Files: []string{"other.go"}}).own(all))
 	_, err := Find("engine", "engines")
-	require.EqualError(t, err, `target is "engines", allowed: engine, fairtags, fairslots, processor, protocol, driver, readers, llm`)
+	require.EqualError(t, err, `target is "engines", allowed: engine, fairtags, fairslots, processor, protocol, driver, readers, http, llm`)
 }

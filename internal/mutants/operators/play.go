@@ -37,8 +37,11 @@ var Targets = []Target{
 	{Name: "protocol", Packages: protocol[:1], Tests: protocol},
 	{Name: "driver", Packages: []string{"./pkg/consensus/driver"}, Tests: []string{"./pkg/consensus/driver", "./pkg/consensus/memstore"}},
 	{Name: "readers", Packages: readers, Tests: readers},
+	{Name: "http", Packages: http, Tests: http},
 	{Name: "llm", Packages: []string{"./internal/llm/account"}, Tests: []string{"./internal/llm/account", "./pkg/llm"}},
 }
+
+var http = []string{"./pkg/throttle/httpthrottle"}
 
 var protocol = []string{"./internal/protocol", "./pkg/consensus"}
 

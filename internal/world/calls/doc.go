@@ -35,7 +35,8 @@
 //
 //	text, error F, refusal F, by: of the error of the call that was looked at last; by is the limiter
 //	times: when attempts came, since the service began; gaps [N]: between them, without the first N; apart [X]: how many different X
-//	sent X [length]: the method, body or a header of each attempt; again: whether its body can be had again. answers: whether the body was read whole, cut, or is open
+//	sent X [length]: of each attempt the method, body or a header, or again: whether its body can be had again
+//	answers: whether their bodies were read whole, cut, or are open
 //	draws F, used, waiting: of the script. take [NAME]: a token that stays taken
 //	status [NAME] F; stats [NAME] F: WaitStats; used-by: the tokens of each tag; observed F, over F: what an observer is told; told: listeners
 //	refusals F, accepted F: what notes have; log KEY: this attribute of each line

@@ -83,6 +83,7 @@ func (p *play) End() {
 		}
 		require.True(p.t, a.answer == nil || a.answer.state() != "open", "an answer is still open")
 		require.Equal(p.t, a.of.text, a.body, "the body of an attempt")
+		require.Equal(p.t, a.of.sent.Get("Authorization"), a.header.Get("Authorization"), "the caller's headers")
 		require.False(p.t, a.again && a.of.body == nil, "a body that can be had again, and there is none")
 		last[a.of] = a
 	}
