@@ -142,7 +142,7 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 norace: export NUMATHROTTLE_REQUIRE_STORES := 1
 norace: ## Run whole, without the race detector, the tests of which make test has less or nothing
 	@scripts/test-deps.sh
-	folders="$$(grep -rlE --include='*_test.go' --exclude-dir=meta 'testkit\.(SkipRace|Fewer|Some|Race)\b' ./internal ./pkg | xargs -n 1 dirname | sort -u)"; \
+	folders="$$(grep -rlE --include='*_test.go' --exclude-dir=meta 'testkit\.(SkipRace|Fewer|Some|Race)\b' ./internal ./pkg ./examples | xargs -n 1 dirname | sort -u)"; \
 	asking="$$(scripts/asks-race.sh $$folders)"; \
 	$(GO) test -vet=off -count 1 -p 2 -run "$$asking" -skip 'TestTenThousand|^TestSeeds$$|^TestTagSeeds$$' -timeout $(SIM_TIMEOUT) $$folders
 	@$(GO) -C pkg/throttle/httpthrottle/clienttest test $(MODULE_FLAGS)

@@ -184,16 +184,19 @@ func (c *core) receive(now time.Duration, a *driver.Answer) {
 	c.history.add(c.last)
 	c.revision = max(c.revision, a.Revision)
 	c.removed = append(c.removed, removedBy(&c.Answer, a)...)
+	// Copies of a processor share the notes: they are replaced, never changed.
+	if !slices.EqualFunc(c.Answer.Roster, a.Roster, func(was, is driver.RosterRow) bool { return was.Note == is.Note }) {
+		c.notes = make([]Note, len(a.Roster))
+		for i := range a.Roster {
+			c.notes[i] = NoteIn(a.Roster[i].Note)
+		}
+	}
 	c.Lease, c.Answer = a.Lease, *a
 	c.frozen, c.frozenBy = 0, a.FrozenBy
 	if a.Frozen > 0 {
 		c.frozen = now + a.Frozen
 	}
 	c.clock.take(now, a)
-	c.notes = make([]Note, len(a.Roster))
-	for i := range a.Roster {
-		c.notes[i] = NoteIn(a.Roster[i].Note)
-	}
 	c.lacked = c.docs.Lost()
 	c.changed = c.docs.Take(c.sent.Documents, a.Documents)
 }

@@ -143,6 +143,7 @@ func TestSmallLimits(t *testing.T) {
 		"a day with a small burst": {TokensPerDay: account.Day{Amount: 100_000, Burst: 10}},
 	} {
 		virtually(t, name, func(t *testing.T) {
+			time.Sleep(23 * time.Hour)
 			l := open(t, c)
 			tr := l.Transport(always(200, `{"usage":{"prompt_tokens":20,"completion_tokens":4}}`))
 			for range 2 { // the second one of a day waits until midnight

@@ -56,8 +56,8 @@ func TestWhatCallsCost(t *testing.T) {
 		{"an hour costs as a write", account.Price{Input: "4", Output: "20", CacheWrite: "5"}, hour, 1, 28 + 220 + 8000 + 5000},
 		{"missing ones cost as input", account.Price{Input: "4", Output: "20"}, hour, 1, 28 + 220 + 8000 + 4000},
 		{"only a price for a call", account.Price{Output: "0", PerCall: "0.01"}, hour, 3, 30_000},
-		{"fractions", account.Price{Input: "0.000003", Output: "0.3"}, chatUsage(1, 0, 1), 10_000, 3000}, // 3000.03
-		{"many fractions", account.Price{Input: "0.25", CachedInput: "0.025", Output: "0.7"}, chatUsage(21, 10, 3), 10_000, 51_000},
+		{"fractions", account.Price{Input: "0.000003", Output: "0.3"}, chatUsage(1, 0, 1), 1000, 300}, // 300.003
+		{"many fractions", account.Price{Input: "0.25", CachedInput: "0.025", Output: "0.7"}, chatUsage(21, 10, 3), 1000, 5100},
 	} {
 		virtually(t, tc.name, func(t *testing.T) {
 			p, c := purse(t, t.Name(), map[string]account.Price{"m": tc.price})
