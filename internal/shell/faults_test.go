@@ -179,12 +179,10 @@ func (w *world) injectStore(s *server, f fault) (done bool) {
 		s.set(func() { s.hung = true })
 		w.unlessCalm(w.leases(3), func() { s.resume(w.r) })
 	case faultWipe, faultFlush:
-		b := s.backup()
-		b.rec, b.written = driver.Record{}, 0
-		return s.restore(b, f == faultFlush, false)
+		return s.restore(s.backup(true), f == faultFlush, false)
 	default:
 		// The replica stops following at this moment and takes over later.
-		b := s.backup()
+		b := s.backup(false)
 		w.unlessCalm(logUniform(w.r, time.Millisecond, 40*time.Second), func() { w.takeOver(s, f, b) })
 	}
 	return true
@@ -192,13 +190,13 @@ func (w *world) injectStore(s *server, f fault) (done bool) {
 
 // takeOver has an older copy go on in the place of the record.
 func (w *world) takeOver(s *server, f fault, b backup) {
-	if f == faultRollback && !w.someoneHasSeen(s, b.rec.Revision) {
+	if f == faultRollback && !w.someoneHasSeen(s, b.revision) {
 		f = faultFailover
 	}
 	if s.spared() || !s.restore(b, f == faultRollback, f == faultRollback) {
 		return
 	}
-	w.tracef("%s, to revision %d", f, b.rec.Revision)
+	w.tracef("%s, to revision %d", f, b.revision)
 	if f == faultRollback {
 		w.after(30*time.Second, func() { s.hear(b.lives) })
 		return

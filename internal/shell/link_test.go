@@ -73,19 +73,12 @@ func (l *link) Leave(ctx context.Context, req driver.Leave) error {
 }
 
 // Load and Save are an operator's: they go past the network.
-func (l *link) Load(context.Context, string) (docs []driver.Document, roster []driver.RosterRow, err error) {
-	l.server.set(func() { docs, roster, err = l.server.rec.Load() })
-	return docs, roster, err
+func (l *link) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
+	return l.server.store.Load(ctx, pool)
 }
 
-func (l *link) Save(_ context.Context, _ string, d driver.DocumentReport) (current driver.Version, err error) {
-	l.server.set(func() {
-		var changed bool
-		if current, changed, err = l.server.rec.Save(&d, l.server.at()); changed {
-			l.server.written = l.server.wall()
-		}
-	})
-	return current, err
+func (l *link) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
+	return l.server.store.Save(ctx, pool, d)
 }
 
 // Reserve asks for slots and waits for them.

@@ -58,7 +58,7 @@ func (w *world) calmDown() {
 			hung, s.silent, s.refuses, s.calmed = s.hung, false, false, time.Now()
 			if s.deaf {
 				s.deaf = false
-				s.newIdentity()
+				s.lives++
 			}
 		})
 		if hung {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	links "github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
@@ -20,16 +21,14 @@ type server struct {
 	plan  *plan
 	start time.Time
 
-	mu       sync.Mutex
-	memory   *memstore.Store // takes the steps of a storeMemory
-	rec      driver.Record
-	identity string
-	lives    int           // identities used up
-	stepped  time.Duration // by how much the clock was set
-	written  int64         // own time of the newest write, in microseconds; 0: never
-	forgot   time.Time     // when it forgot something last; zero: never
-	calmed   time.Time     // when the faults ended
-	back     time.Time     // when it began to answer again last
+	mu      sync.Mutex
+	store   driver.Store  // takes the steps: a memstore, or records
+	records *links.Server // nil for a storeMemory
+	lives   int           // identities used up
+	stepped time.Duration // by how much the clock was set
+	forgot  time.Time     // when it forgot something last; zero: never
+	calmed  time.Time     // when the faults ended
+	back    time.Time     // when it began to answer again last
 
 	silent, refuses, hung bool
 	queue                 []arrival // what came while it hung
@@ -64,41 +63,38 @@ type reply struct {
 var errRefused = errors.New("the store refuses")
 
 func newServer(p *plan) *server {
-	s := &server{plan: p, start: time.Now(), freezes: map[driver.FreezeCause]uint64{}}
+	s := &server{plan: p, start: time.Now(), lives: 1, freezes: map[driver.FreezeCause]uint64{}}
 	if p.store == storeMemory {
-		s.memory = memstore.New()
-	} else {
-		s.newIdentity()
+		s.store = memstore.New()
+		return s
 	}
+	s.records = links.NewServer()
+	s.records.Deferred, s.records.Moment, s.store = p.store == storeDeferred, s.moment, s.records
 	return s
 }
 
-func (s *server) newIdentity() {
-	s.lives++
-	s.identity = fmt.Sprintf("server-%d", s.lives)
-}
-
-// wall is the server's own time in microseconds since 1970.
-func (s *server) wall() int64 {
-	elapsed := float64(time.Since(s.start)) * s.plan.storeRate
-	return s.start.Add(time.Duration(elapsed) + s.stepped).UnixMicro()
-}
-
-// at is what the server tells a step of the moment.
-func (s *server) at() driver.At {
-	at := driver.At{
-		Now: s.wall(), Identity: s.identity, Deferred: s.plan.store == storeDeferred, Longest: s.plan.longest,
-	}
-	if at.Deferred {
-		at.Now = s.written
-	}
-	if s.rec.Revision == 0 && s.plan.knownNew {
+// moment says what a step is told of the moment. s.mu is held.
+func (s *server) moment(at *driver.At, rec *driver.Record) {
+	elapsed := time.Duration(float64(time.Since(s.start)) * s.plan.storeRate)
+	at.Now, at.Identity, at.Longest, at.Remembers = s.start.Add(elapsed+s.stepped).UnixMicro(), fmt.Sprint("server-", s.lives), s.plan.longest, 0
+	if rec.Revision == 0 && s.plan.knownNew {
 		at.Remembers = math.MaxInt64
 		if !s.forgot.IsZero() {
 			at.Remembers = time.Duration(float64(time.Since(s.forgot)) * (1 - drift) / (1 + drift))
 		}
 	}
-	return at
+}
+
+// record calls f with the record, if there is one.
+func (s *server) record(f func(*driver.Record)) {
+	if s.records != nil {
+		s.records.Record(f)
+	}
+}
+
+func (s *server) revision() (n uint64) {
+	s.record(func(r *driver.Record) { n = r.Revision })
+	return n
 }
 
 // arrive takes a message in, unless it was sent under faults, or at the moment at which they
@@ -117,19 +113,12 @@ func (s *server) take(a arrival) {
 	switch {
 	case s.hung:
 		s.queue = append(s.queue, a)
-	case s.refuses, s.deaf && (a.sync == nil || a.sync.Revision <= s.rec.Revision):
+	case s.refuses, s.deaf && (a.sync == nil || a.sync.Revision <= s.revision()):
 		a.reply(reply{err: errRefused})
 	case s.silent:
 	case a.leave != nil:
 		s.leaves++
-		if s.memory != nil {
-			a.reply(reply{err: s.memory.Leave(context.Background(), *a.leave)})
-			return
-		}
-		if s.rec.Leave(a.leave, s.at()) {
-			s.written = s.wall()
-		}
-		a.reply(reply{})
+		a.reply(reply{err: s.store.Leave(context.Background(), *a.leave)})
 	case a.reserve != nil:
 		a.reply(s.reserve(a.reserve))
 	default:
@@ -138,51 +127,31 @@ func (s *server) take(a arrival) {
 	}
 }
 
-// reserve is one reservation. A deferred store reads its own write back to learn what it
-// came to.
+// reserve is one reservation.
 func (s *server) reserve(req *driver.Reserve) reply {
-	var res driver.Reserved
-	var err error
-	if s.memory != nil {
-		res, err = s.memory.Reserve(context.Background(), *req)
-	} else if err = req.Validate(); err == nil {
-		var changed bool
-		at := s.at()
-		if res, changed = s.rec.Reserve(req, at); changed {
-			s.written = s.wall()
-		}
-		if at.Deferred && changed {
-			res = s.rec.ReadReservation(req, res.Revision, s.at())
-		}
-	}
+	res, err := s.store.Reserve(context.Background(), *req)
 	s.slots += uint64(res.Count)
 	return reply{res: res, err: err}
 }
 
 // sync is one step of the record.
 func (s *server) sync(req *driver.Request) reply {
-	if s.memory != nil {
-		ans, err := s.memory.Sync(context.Background(), *req)
-		if err == nil {
-			s.answers[ans.Status]++
-		}
-		return reply{ans: ans, err: err}
-	}
-	if err := req.Validate(); err != nil {
+	var revision uint64
+	var frozen int64
+	s.record(func(r *driver.Record) { revision, frozen = r.Revision, r.FrozenUntil })
+	ans, err := s.store.Sync(context.Background(), *req)
+	if err != nil {
 		return reply{err: err}
 	}
-	frozen := s.rec.FrozenUntil
-	ans, changed := s.rec.Sync(req, s.at())
-	if changed {
-		s.written = s.wall()
-	}
-	if s.deaf && changed && (ans.Status == driver.Granted || ans.Status == driver.Behind) {
-		s.deaf, s.back = false, time.Now()
-	}
 	s.answers[ans.Status]++
-	if s.rec.FrozenUntil != frozen && s.rec.FrozenUntil > s.rec.Clock {
-		s.freezes[s.rec.FrozenBy]++
-	}
+	s.record(func(r *driver.Record) {
+		if s.deaf && r.Revision != revision && (ans.Status == driver.Granted || ans.Status == driver.Behind) {
+			s.deaf, s.back = false, time.Now()
+		}
+		if r.FrozenUntil != frozen && r.FrozenUntil > r.Clock {
+			s.freezes[r.FrozenBy]++
+		}
+	})
 	return reply{ans: ans}
 }
 
@@ -209,19 +178,22 @@ func (s *server) resume(r *rand.Rand) {
 	}
 }
 
-// A backup is the record at an earlier time, on a replica.
+// A backup is a copy of the record, on a replica.
 type backup struct {
-	rec     driver.Record
-	written int64
-	lives   int
+	revision uint64
+	lives    int
+	takeOver func()
 }
 
-func (s *server) backup() backup {
+// backup copies the record as it is, or is empty.
+func (s *server) backup(empty bool) backup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rec := s.rec
-	rec.Rows, rec.Documents = slices.Clone(s.rec.Rows), slices.Clone(s.rec.Documents)
-	return backup{rec, s.written, s.lives}
+	revision := s.revision()
+	if empty || revision == 0 {
+		return backup{0, s.lives, s.records.Wipe}
+	}
+	return backup{revision, s.lives, s.records.Snapshot()}
 }
 
 // restore puts an older copy, or an empty record, in the place of the present one.
@@ -232,10 +204,11 @@ func (s *server) restore(b backup, sameIdentity, deaf bool) (done bool) {
 	if b.lives != s.lives {
 		return false
 	}
-	s.rec, s.written, s.forgot, s.deaf, s.queue = b.rec, b.written, time.Now(), deaf, nil
+	b.takeOver()
+	s.forgot, s.deaf, s.queue = time.Now(), deaf, nil
 	s.back = s.forgot
 	if !sameIdentity {
-		s.newIdentity()
+		s.lives++
 	}
 	return true
 }
@@ -246,7 +219,7 @@ func (s *server) hear(lives int) {
 	defer s.mu.Unlock()
 	if s.deaf && s.lives == lives {
 		s.deaf, s.back = false, time.Now()
-		s.newIdentity()
+		s.lives++
 	}
 }
 

@@ -162,8 +162,8 @@ func (w *world) lackingSlots() string {
 		return fmt.Sprintf("%d of %d slots may be used", sum, w.plan.slots)
 	}
 	held := ""
-	w.flight.server.set(func() {
-		for _, row := range w.flight.server.rec.Rows {
+	w.flight.server.record(func(rec *driver.Record) {
+		for _, row := range rec.Rows {
 			gone := !live[row.ID] || row.State != driver.RowLive
 			if gone && row.Claim > 0 {
 				held = fmt.Sprintf("%s, which is gone, holds slots", row.ID)
@@ -235,10 +235,9 @@ func (w *world) judgeSlotsLeft() {
 	if w.flight == nil {
 		return
 	}
-	s := w.flight.server
-	s.set(func() {
-		if left := s.rec.Claims(); left > driver.Whole/100 {
-			w.violatef(breachLeft, "all have left, and %v of the slots is still claimed: %+v", left, s.rec.Rows)
+	w.flight.server.record(func(rec *driver.Record) {
+		if left := rec.Claims(); left > driver.Whole/100 {
+			w.violatef(breachLeft, "all have left, and %v of the slots is still claimed: %+v", left, rec.Rows)
 		}
 	})
 }

@@ -261,9 +261,11 @@ func (w *world) finish(res *result) {
 	w.judgeSlotsLeft()
 	w.server.set(func() {
 		s := w.server
-		if left := s.rec.Claims(); left > driver.Whole/100 {
-			w.violatef(breachLeft, "all have left, and %v is still claimed: %+v", left, s.rec.Rows)
-		}
+		s.record(func(rec *driver.Record) {
+			if left := rec.Claims(); left > driver.Whole/100 {
+				w.violatef(breachLeft, "all have left, and %v is still claimed: %+v", left, rec.Rows)
+			}
+		})
 		res.syncs, res.leaves, res.answers, res.freezes, res.slots = s.syncs, s.leaves, s.answers, s.freezes, s.slots
 	})
 	res.virtual = w.now()

@@ -17,6 +17,9 @@ type Server struct {
 	Deferred bool
 	// Forgets says that it cannot tell a new pool from one that it has lost. Set it before the first request.
 	Forgets bool
+	// Moment, if set, changes what a step is told of the moment at which the store makes it. It is called with the server locked. Set it before
+	// the first request.
+	Moment func(at *driver.At, rec *driver.Record)
 
 	mu      sync.Mutex
 	rec     *driver.Record
@@ -44,26 +47,32 @@ func (s *Server) Skew(d time.Duration) {
 	s.skew = d
 }
 
-func (s *Server) at() driver.At {
+// step makes a step at the present moment.
+func (s *Server) step(do func(driver.At) (changed bool)) {
 	now := time.Now().Add(s.skew).UnixMicro()
 	at := driver.At{Now: now, Identity: fmt.Sprint("server ", s.lives), Deferred: s.Deferred, Longest: driver.DefaultLease}
 	if s.lives == 0 && !s.Forgets {
 		at.Remembers = math.MaxInt64
 	}
-	if s.Deferred {
-		at.Now, s.written = s.written, now
+	if s.Moment != nil {
+		s.Moment(&at, s.rec)
 	}
-	return at
+	if now = at.Now; s.Deferred {
+		at.Now = s.written
+	}
+	if do(at) {
+		s.written = now
+	}
 }
 
 // Sync implements driver.Store.
-func (s *Server) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
+func (s *Server) Sync(ctx context.Context, req driver.Request) (ans driver.Answer, err error) {
 	if err := req.Validate(); err != nil {
-		return driver.Answer{}, err
+		return ans, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ans, _ := s.rec.Sync(&req, s.at())
+	s.step(func(at driver.At) (changed bool) { ans, changed = s.rec.Sync(&req, at); return changed })
 	return ans, ctx.Err()
 }
 
@@ -71,7 +80,7 @@ func (s *Server) Sync(ctx context.Context, req driver.Request) (driver.Answer, e
 func (s *Server) Leave(ctx context.Context, l driver.Leave) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rec.Leave(&l, s.at())
+	s.step(func(at driver.At) bool { return s.rec.Leave(&l, at) })
 	return ctx.Err()
 }
 
@@ -87,13 +96,13 @@ func (s *Server) Load(ctx context.Context, _ string) ([]driver.Document, []drive
 }
 
 // Save implements driver.Store.
-func (s *Server) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
+func (s *Server) Save(ctx context.Context, pool string, d driver.DocumentReport) (v driver.Version, err error) {
 	if err := d.ValidateSave(pool); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v, _, err := s.rec.Save(&d, s.at())
+	s.step(func(at driver.At) (changed bool) { v, changed, err = s.rec.Save(&d, at); return changed })
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -101,15 +110,20 @@ func (s *Server) Save(ctx context.Context, pool string, d driver.DocumentReport)
 }
 
 // Reserve implements driver.Store.
-func (s *Server) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
+func (s *Server) Reserve(ctx context.Context, req driver.Reserve) (res driver.Reserved, err error) {
 	if err := req.Validate(); err != nil {
-		return driver.Reserved{}, err
+		return res, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	res, changed := s.rec.Reserve(&req, s.at())
-	if changed && s.Deferred {
-		res = s.rec.ReadReservation(&req, res.Revision, s.at())
+	read := false
+	s.step(func(at driver.At) (changed bool) {
+		res, changed = s.rec.Reserve(&req, at)
+		read = changed && s.Deferred
+		return changed
+	})
+	if read {
+		s.step(func(at driver.At) bool { res = s.rec.ReadReservation(&req, res.Revision, at); return false })
 	}
 	return res, ctx.Err()
 }
@@ -133,6 +147,7 @@ func (s *Server) Snapshot() (failOver func()) {
 	if err != nil {
 		return nil
 	}
+	written := s.written
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -140,7 +155,7 @@ func (s *Server) Snapshot() (failOver func()) {
 		if err != nil {
 			return
 		}
-		s.rec = rec
+		s.rec, s.written = rec, written
 		s.lives++
 	}
 }
