@@ -18,8 +18,8 @@ func TestOrdersAreLoggedOnce(t *testing.T) {
 		by, noLonger     = "the pool goes by a changed settings file", "the pool no longer goes by a changed settings file"
 		changed, ended   = "a quota was changed", "the change of a quota has ended"
 	)
-	override := func(max int, why string, at int64) orders {
-		return orders{override: Override{Max: max, Reason: why, ending: overrideEnd{at: at}}}
+	override := func(most int, why string, at int64) orders {
+		return orders{override: Override{Max: most, Reason: why, ending: overrideEnd{at: at}}}
 	}
 	file := func(count int, hash string) orders { return orders{file: File{Count: count, Hash: hash}} }
 	quota := func(total int, why string, left time.Duration) orders {

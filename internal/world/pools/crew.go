@@ -85,11 +85,11 @@ func (c *crew) called(at int, tag *tagged, n int) {
 	c.granted.Add(int64(n))
 	c.byPod[at].Add(int64(n))
 	tag.got.Add(int64(n))
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if now := c.now.Add(1); now > c.most.Load() {
 		c.most.Store(now)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	now := time.Now()
 	if gap := now.Sub(c.last); !c.last.IsZero() && (c.closest == 0 || gap < c.closest) {
 		c.closest = max(gap, 1)
@@ -100,9 +100,9 @@ func (c *crew) called(at int, tag *tagged, n int) {
 
 // ended notes that a call ends.
 func (c *crew) ended() {
-	c.now.Add(-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.now.Add(-1) // with busy: see seconds
 	c.busy += time.Since(c.began)
 }
 
