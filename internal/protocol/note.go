@@ -185,7 +185,7 @@ var noteBounds = [...][2]int64{{0, 1}, {1, maxNoteTokens}, {minNotePer, maxNoteP
 
 // readLimit reads the numbers of a note. There is no limit unless all are in range, and there are no more.
 func readLimit(n *Note, numbers []string) {
-	if numbers[0] == "" { // of a processor without tokens: an error takes memory
+	if numbers[0] == "" { // no limit; an error of ParseUint would cost an allocation for each row
 		return
 	}
 	var v [len(noteBounds)]int64

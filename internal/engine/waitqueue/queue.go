@@ -32,8 +32,9 @@ type Waiter[P any] struct {
 	// Many says that the attempt has stood in more than one queue at once. Set it before the waiter is placed.
 	Many bool
 	// Early says that it stands at a limit before it has the tokens of its tag: a new caller wakes it, and it steps aside.
-	Early     bool
-	WakeFirst bool // the attempt is woken when it comes first here: it may stand at other limits then
+	Early bool
+	// WakeFirst says that the attempt may stand at other limits once it comes first here, and is woken then.
+	WakeFirst bool
 	// Large says that it asks for more than the limit can hold: tokens are collected for it there, and lost with its place.
 	Large bool
 	// Over says that the attempt leaves for good.

@@ -12,34 +12,52 @@
 //
 // Limiters. The newest is that of the clients after it:
 //
-//	limit [NAME] [FIELD=1] [name=llm] [maxretryafter=D]: of throttle.Limit; indented lines are its quotas. slots N; all NAME NAME/call: PerCall
-//	script STEP..: a throttletest.Limiter: grant, deny, block, or pass, which waits for a command pass [N]; closed
-//	listener [adapts] [tags]: it grants everything, and keeps what it is told; with tags so does one for each tag
-//	late D: the newest so far, D later, whatever becomes of the context. pause TAG D: of the newest
+//	limit [NAME] [FIELD=1] [name=llm] [maxretryafter=D]: a limiter of throttle.Limit; indented lines are its quotas
+//	slots N: a limiter of calls in flight
+//	all NAME NAME/call: several limiters; one with /call is drawn from per call (PerCall)
+//	script STEP..: a throttletest.Limiter. Its steps are grant, deny, block, and pass, which waits for a command pass [N].
+//	  With closed it is closed.
+//	listener [adapts] [tags]: a limiter that grants everything and keeps what it is told; with tags it has one for each tag
+//	late D: the newest so far, but each draw begins D later, whatever becomes of its context
+//	pause TAG D: the newest limiter pauses
 //
 // Calls:
 //
 //	client [NAME] [limit=NAME] [attempts=N] [maxwait=D] [maxelapsed=D] [maxpause=D] [buffer=N] [cost=N] [key=K] [meter=M] [classify=C]
-//	  [feedback=F] [failures] [errors] [host]: options of httpthrottle. limit=none is none. The key of a call is K-1, K-2.., or random; a meter
-//	  counts bytes, unknown, or is none; C is a classifier for LLMs or busy, which obeys the header Busy. F is pause, one for all such clients;
-//	  notes, which only keeps what it is told; or noted, which does both. The tag is the header Tag, or with host the host
-//	call [METHOD] [as=P] [client=NAME] [tag=T] [within=D] [body=T] [size=N] [length=N] [once] [HEADER=V]: in the background. T with * is
-//	  another tag for each. A body with once cannot be had again, with gone not a second time, with unreadable not at all; ended: its context
-//	  has. With open the answer isn't read: read P [N]: its bytes, and the time since the call began; write P T: what has come; close P
-//	get ..: the same, and its result; result P: those of all calls P. cancel P [WHY]
+//	  [feedback=F] [failures] [errors] [host]: a transport with these options of httpthrottle. limit=none: it has no limiter.
+//	  The key of a call is K-1, K-2.., or random. The meter counts bytes, unknown, or is none. C is a classifier for LLMs, or busy, which
+//	  obeys the header Busy. F is pause (one for all such clients), notes (it only keeps what it is told), or noted (both).
+//	  The tag is the header Tag, or with host the host.
+//	call [METHOD] [as=P] [client=NAME] [tag=T] [within=D] [body=T] [size=N] [length=N] [once] [HEADER=V]: a call in the background.
+//	  T with * is another tag for each. A body with once cannot be had again, with gone not a second time, with unreadable not at all.
+//	  With ended its context has ended. With open its answer isn't read.
+//	read P [N]: the next bytes of an open answer, and the time since the call began
+//	write P T: what the service has got, after T was written to an answer that switches protocols
+//	close P: an open answer is closed
+//	get ..: like call, but waits for the end of it and tells how it ended
+//	result P: the results of all calls P
+//	cancel P [WHY]
 //
 // A result is the status, or the reason and the fields of a *throttle.Error, the class of a RefusedError, and deadline. Other errors have
 // their text. After it comes the time until the answer, if it is not zero.
 //
 // Questions:
 //
-//	text, error F, refusal F, by: of the error of the call that was looked at last; by is the limiter
-//	times: when attempts came, since the service began; gaps [N]: between them, without the first N; apart [X]: how many different X
-//	sent X [length]: of each attempt the method, body or a header, or again: whether its body can be had again
-//	answers: whether their bodies were read whole, cut, or are open
-//	draws F, used, waiting: of the script. take [NAME]: a token that stays taken
-//	status [NAME] F; stats [NAME] F: WaitStats; used-by: the tokens of each tag; observed F, over F: what an observer is told; told: listeners
-//	refusals F, accepted F: what notes have; log KEY: this attribute of each line
+//	text, error F, refusal F: of the error of the call that was looked at last
+//	by: the limiter that this error names
+//	times: when attempts came, since the service began
+//	gaps [N]: the times between attempts, without the first N
+//	apart [X]: how many different X
+//	sent X [length]: the method, body or a header of each attempt. X may also be again: whether its body can be had again.
+//	answers: whether each answer was read whole, cut, or is open
+//	draws F, used, waiting: of the script
+//	take [NAME]: a token, which stays taken
+//	status [NAME] F; stats [NAME] F: WaitStats
+//	used-by: the tokens of each tag
+//	observed F, over F: what an observer is told
+//	told: what listeners are told
+//	refusals F, accepted F: what notes have
+//	log KEY: this attribute of each line
 //
 // In each scenario a call gets the whole answer to its own attempt, with its headers; its request does not change and its body is closed. Each
 // attempt has the whole body of the request. Answers that nobody gets are read and closed, permits are settled, and no error has a secret.
