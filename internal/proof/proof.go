@@ -1,5 +1,5 @@
-// Package proof holds the figures of the reliability tests. A test records its figures with Record; `make soak` writes them into
-// docs/reliability.md.
+// Package proof holds the figures of the reliability tests. A test records its figures with Record, a program with Write; `make soak` writes
+// them into docs/reliability.md.
 package proof
 
 import (
@@ -18,13 +18,18 @@ const Folder = "NUMATHROTTLE_FIGURES"
 // Record writes a test's figures to the file of that name in the folder, as text.
 func Record(t testing.TB, name string, figures any) {
 	t.Helper()
-	dir := os.Getenv(Folder)
-	if dir == "" {
-		return
-	}
-	if err := os.WriteFile(filepath.Join(dir, name), fmt.Append(nil, figures), 0o600); err != nil { //nolint:gosec // its own folder
+	if err := Write(name, figures); err != nil {
 		t.Fatalf("figures of %s: %v", name, err)
 	}
+}
+
+// Write is Record for a program.
+func Write(name string, figures any) error {
+	dir := os.Getenv(Folder)
+	if dir == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(dir, name), fmt.Append(nil, figures), 0o600) //nolint:gosec // its own folder
 }
 
 // A Violation is a broken promise.

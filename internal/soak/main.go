@@ -39,6 +39,8 @@ const (
 	faults  = test + "-tags=numathrottle_faults ./internal/chaos -run="
 	rounds  = "NUMATHROTTLE_FAULT_ROUNDS=8"
 	mutants = "go run ./internal/mutants/run -count=1 -timeout=0 -run=TestMutants$ ./internal/sim"
+	// Together they are what make operators plays, in parts of at most an hour.
+	operators = "go run ./internal/mutants/operators/run -jobs 1 "
 )
 
 var steps = []step{
@@ -67,7 +69,8 @@ var steps = []step{
 	},
 	{"memory", "NUMATHROTTLE_FLAT_FOR=1h", test + "-run=TestMemoryStaysFlat ./internal/noloss", true},
 	{"mutants", "", mutants, false},
-	{"operators", "", "make operators", true},
+	{"operators", "", operators + "engine fairtags fairslots driver readers llm", true},
+	{"pool operators", "", operators + "protocol", true},
 	{"shell", "NUMATHROTTLE_SHELL_RUNS=100", "env CGO_ENABLED=1 " + test + "-race ./internal/shell", false},
 	{"fuzz", "FUZZ_TIME=25s", "scripts/fuzz.sh", false},
 }

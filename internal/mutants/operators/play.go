@@ -91,10 +91,15 @@ type Result struct {
 	Survivors                              []Mutant // without a reason, by file and line
 }
 
+// String returns the numbers of a target.
+func (r *Result) String() string {
+	return fmt.Sprintf("%d mutants, %d played, %d noticed (%d by a time-out), %d survive with a reason, %d without",
+		r.All, r.Played, r.Killed, r.TimedOut, r.Excused, len(r.Survivors))
+}
+
 // Print writes a line with the numbers of a target, and one for each survivor.
 func (r *Result) Print(w io.Writer, target string, took time.Duration) {
-	_, _ = fmt.Fprintf(w, "%-10s %4d mutants, %4d played in %4.0f s, %4d noticed (%d by a time-out), %3d survive with a reason, %3d without\n",
-		target, r.All, r.Played, took.Seconds(), r.Killed, r.TimedOut, r.Excused, len(r.Survivors))
+	_, _ = fmt.Fprintf(w, "%s: %s, in %.0f s\n", target, r, took.Seconds())
 	for _, m := range r.Survivors {
 		_, _ = fmt.Fprintf(w, "  %s (line %d)\n", &m, m.Line)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/mutants/operators"
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
 )
 
 func main() {
@@ -47,6 +48,7 @@ func run(ctx context.Context, names []string, o operators.Options) (err error) {
 			continue
 		}
 		r.Print(os.Stdout, t.Name, time.Since(began))
+		err = errors.Join(err, proof.Write(t.Name, t.Name+": "+r.String()))
 		if n := len(r.Survivors); n > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: no test notices %d mutants, and survivors.txt has no reason for them", t.Name, n))
 		}
