@@ -39,8 +39,8 @@ const (
 	faults  = test + "-tags=numathrottle_faults ./internal/chaos -run="
 	rounds  = "NUMATHROTTLE_FAULT_ROUNDS=8"
 	mutants = "go run ./internal/mutants/run -count=1 -timeout=0 -run=TestMutants$ ./internal/sim"
-	// Together they are what make operators plays, in parts of at most an hour.
-	operators = "go run ./internal/mutants/operators/run -jobs 1 "
+	// Together they are what make operators plays.
+	operators = "go run ./internal/mutants/operators/run "
 )
 
 var steps = []step{
@@ -69,8 +69,11 @@ var steps = []step{
 	},
 	{"memory", "NUMATHROTTLE_FLAT_FOR=1h", test + "-run=TestMemoryStaysFlat ./internal/noloss", true},
 	{"mutants", "", mutants, false},
-	{"operators", "", operators + "engine fairtags fairslots driver readers llm", true},
-	{"pool operators", "", operators + "protocol", true},
+	{"operators: engine", "", operators + "engine", true},
+	{"operators: tags", "", operators + "fairtags fairslots", true},
+	{"operators: pool", "", operators + "protocol", true},
+	{"operators: driver", "", operators + "driver", true},
+	{"operators: LLM", "", operators + "readers llm", true},
 	{"shell", "NUMATHROTTLE_SHELL_RUNS=100", "env CGO_ENABLED=1 " + test + "-race ./internal/shell", false},
 	{"fuzz", "FUZZ_TIME=25s", "scripts/fuzz.sh", false},
 }
