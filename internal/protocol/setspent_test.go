@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bounds"
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -199,10 +201,15 @@ func TestSetSpentRefuses(t *testing.T) {
 	require.ErrorAs(t, set("acme", 999), &bad)
 	require.Equal(t, "Tokens", bad.Field)
 	require.Contains(t, bad.Allowed, "1000 or more while the pool is frozen, for ")
+	require.NoError(t, set("acme", 1000), "as much is no less")
+	require.NoError(t, set("beta", 0), "of another tag nothing is known")
 	require.NoError(t, set("acme", 1500), "more is safe")
 	p.run(3 * time.Second)
 	counted, _ = p.spent("acme")
 	require.EqualValues(t, 1500, counted)
+	hourly := limit.Budget{Per: limit.PeriodHour, Zone: "UTC"}
+	start, end = hourly.Window(tagBase.Add(p.now))
+	require.NoError(t, SetSpent(t.Context(), s, "pool", SpentChange{Tag: "acme", Start: start, End: end}), "nor of another window")
 	s.refuses = errors.New("away")
 	start, end = daily.Window(tagBase)
 	require.ErrorContains(t, SetSpent(t.Context(), s, "pool", SpentChange{Tag: "acme", Start: start, End: end, Tokens: 1600}), "away")
@@ -224,6 +231,22 @@ func TestSpentDocument(t *testing.T) {
 	require.Equal(t, l, got)
 	require.Len(t, l.since(48), 2)
 
+	var full spentList // to the last byte
+	says := func(i, n int) {
+		full = full.with(spentEntry{SpentChange{fmt.Sprint("t", i), start, end, 1, "", strings.Repeat("r", n)}, 1})
+	}
+	for i := range 19 {
+		says(i, 100)
+	}
+	body, err = full.body()
+	require.NoError(t, err)
+	for i, room := 0, wire.MaxDocumentBytes-len(body); room > 0; i, room = i+1, room-28 {
+		says(i, 100+min(room, 28))
+	}
+	require.Len(t, full, 19)
+	says(18, 101)
+	require.Len(t, full, 18, "the oldest one has gone")
+
 	long := l
 	for i := range 30 {
 		long = long.with(spentEntry{SpentChange{strings.Repeat("<", 50) + fmt.Sprint(i), start, end, 1, "", strings.Repeat("&", bounds.MaxPauseReason)}, 100})
@@ -241,5 +264,23 @@ func TestSpentDocument(t *testing.T) {
 	} {
 		_, err := parseSpentList([]byte(text))
 		require.Error(t, err, text)
+	}
+}
+
+// A processor takes a document once: what is spent after it counts, whatever versions its changes name. Other windows and tags stay.
+func TestAChangeOfSpentCountsOnce(t *testing.T) {
+	k := keep(t, budgeted(limit.ThenRefuse))
+	k.report(0, sec, false, []sharing.TagReport{{Tag: "a"}, {Tag: "b"}})
+	start, end := limit.Budget{Per: limit.PeriodHour, Zone: "UTC"}.Window(time.UnixMicro(wallZero))
+	body, err := spentList{{SpentChange{Tag: "a", Start: start, End: end, Tokens: 5}, 9}}.body()
+	require.NoError(t, err)
+	var r spentReader
+	held := pooldoc.Held{Document: driver.Document{Name: spentDocument, Version: 3, Body: body}}
+	for _, after := range []int64{5, 50} {
+		k.account("a").budgets[0].seen, k.account("a").budgets[1].seen, k.account("b").budgets[0].seen = 50, 50, 50
+		r.take(held, &k.tagBook)
+		require.Equal(t, after, k.account("a").budgets[0].seen)
+		require.EqualValues(t, 50, k.account("a").budgets[1].seen)
+		require.EqualValues(t, 50, k.account("b").budgets[0].seen)
 	}
 }

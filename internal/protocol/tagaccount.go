@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -81,7 +82,7 @@ type tagBudget struct {
 }
 
 // spent returns the least known spending.
-func (b *tagBudget) spent() int64 { return min(b.seen+b.own, math.MaxInt64/2) }
+func (b *tagBudget) spent() int64 { return b.seen + b.own }
 
 // hasBucket reports whether the draws of a tag need tokens of its own.
 func hasBucket(q *limit.Quota) bool { return !q.Blocked && (q.Total > 0 || len(q.Budgets) > 0) }
@@ -136,7 +137,7 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 		last = 1
 	}
 	a.demand, a.recent, a.wants = 0, 0, 0
-	for i := last; i < min(last+2, len(a.marks)); i++ {
+	for i := last; i < last+2; i++ {
 		m := &a.marks[i]
 		over := max(now-m.at, least).Seconds()
 		used := float64(a.Used - m.used)
@@ -172,8 +173,8 @@ func (a *tagAccount) exhausted() bool { return a.lack == driver.LackBudget && !a
 
 // lowered reports whether a spent budget moves the tag to the lower class.
 func (a *tagAccount) lowered() bool {
-	for i, b := range a.quota.Budgets {
-		if i < len(a.budgets) && b.Then == limit.ThenLower && a.budgets[i].spentAll() {
+	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
+		if a.quota.Budgets[i].Then == limit.ThenLower && a.budgets[i].spentAll() {
 			return true
 		}
 	}
@@ -184,8 +185,8 @@ func (a *tagAccount) lowered() bool {
 // differences between budgets, which come from windows that began since.
 func (a *tagAccount) unreported() (own int64) {
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
-		if n := a.budgets[i].own; n > 0 && (own == 0 || n < own) {
-			own = n
+		if n := a.budgets[i].own; n > 0 {
+			own = min(cmp.Or(own, n), n)
 		}
 	}
 	return min(own, maxAsk)
@@ -197,9 +198,8 @@ func (b *tagBudget) spentAll() bool { return b.start > 0 && b.spent() >= b.amoun
 // nearest returns the spent and allowed tokens of the budget window that ends first.
 func (a *tagAccount) nearest() (spent, amount int64) {
 	end := int64(math.MaxInt64)
-	for i := range a.quota.Budgets {
-		if i < len(a.budgets) && a.budgets[i].start > 0 && a.budgets[i].end < end {
-			b := &a.budgets[i]
+	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
+		if b := &a.budgets[i]; b.start > 0 && b.end < end {
 			end, spent, amount = b.end, b.spent(), b.amount
 		}
 	}
@@ -325,8 +325,8 @@ func (a *tagAccount) need(now, interval, span time.Duration, live int) float64 {
 	need -= float64(a.InHand + a.Promised)
 	idle := now - a.active
 	warm := idle < warmFor*interval && (total == 0 || earns*interval.Seconds() >= float64(2*live))
-	if need < 1 && a.InHand+a.Promised == 0 && (a.Waiting > 0 || warm && a.active > 0) {
-		need = 1
+	if a.InHand+a.Promised == 0 && (a.Waiting > 0 || warm && a.active > 0) {
+		need = max(need, 1)
 	}
 	return need
 }
@@ -384,8 +384,8 @@ func (a *tagAccount) earn(now, interval time.Duration, share float64, want, leas
 		got = min(got, math.Floor(a.credit))
 	}
 	a.earned = now
-	for i := range a.quota.Budgets {
-		b := &a.budgets[min(i, len(a.budgets)-1)]
+	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
+		b := &a.budgets[i]
 		if b.start == 0 {
 			return 0 // the time is not known yet
 		}

@@ -118,7 +118,7 @@ func (b *tagBook) admit(now, interval time.Duration, reports []sharing.TagReport
 		b.forgetIdle(now-idleFor*interval, reports, func(a *tagAccount) bool { return len(a.quota.Budgets) == 0 })
 	}
 	if room() < len(names) {
-		b.forgetIdle(now-1, reports, func(*tagAccount) bool { return true })
+		b.forgetIdle(now, reports, func(*tagAccount) bool { return true })
 	}
 	fresh := slices.Concat(named, names[:min(len(names), room())])
 	slices.SortFunc(fresh, byTag)

@@ -186,9 +186,7 @@ func (t *tagging) report(c *core, now time.Duration, req *request) {
 		t.reportSlots(c, req)
 		return
 	}
-	if len(t.policy.plan.Own) > 0 {
-		t.policy.assign(&t.book) // the plan is as new as the demand
-	}
+	t.policy.assign(&t.book) // the plan is as new as the demand
 	t.ration(c, now)
 	t.book.carried = nil
 	if !t.alone(c) && t.policy.capable && c.state != StateReplaced {
@@ -269,9 +267,8 @@ func (t *tagging) token(interval time.Duration) driver.Share {
 func (t *tagging) lower(part float64) {
 	own := slices.Clone(t.policy.plan.Own)
 	for k, rate := range own {
-		if kept := t.policy.guaranteed(t.policy.terms[k].Key); rate > kept {
-			own[k] = kept + (rate-kept)*part
-		}
+		above := max(rate-t.policy.guaranteed(t.policy.terms[k].Key), 0)
+		own[k] = rate - above*(1-part)
 	}
 	t.policy.plan.Own = own
 	t.policy.assign(&t.book)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
@@ -71,12 +72,7 @@ func (p *tagPolicy) set(q *limit.Quotas) {
 		t.Reserved, t.Total = 0, math.Inf(1) // each tag has its own, which bounds its demand
 		p.terms = append(p.terms, t)
 	}
-	slices.SortFunc(p.terms, func(a, b fairtags.Terms) int {
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(p.terms, func(a, b fairtags.Terms) int { return cmp.Compare(a.Key, b.Key) })
 	p.terms = slices.CompactFunc(p.terms, func(a, b fairtags.Terms) bool { return a.Key == b.Key }) // practically never
 	for i := range p.terms {
 		p.index[p.terms[i].Key] = i
@@ -156,15 +152,7 @@ func (p *tagPolicy) receive(now time.Duration, self string, roster []driver.Rost
 	p.rows = rows
 }
 
-func byID(h receivedRow, id string) int {
-	switch {
-	case h.id < id:
-		return -1
-	case h.id > id:
-		return 1
-	}
-	return 0
-}
+func byID(h receivedRow, id string) int { return strings.Compare(h.id, id) }
 
 // silentAfter is how long a processor can report nothing new before its demand stops counting.
 func silentAfter(interval time.Duration) time.Duration { return interval * 5 / 2 }
@@ -280,7 +268,7 @@ func shareOf(rate, most float64) driver.Share {
 	if most <= 0 {
 		return 0
 	}
-	return min(driver.Share(math.Floor(max(rate/most, 0)*(1+0x1p-40)*float64(driver.Whole))), driver.Whole)
+	return driver.Share(math.Floor(min(max(rate/most, 0)*(1+0x1p-40), 1) * float64(driver.Whole)))
 }
 
 // assign writes the plan into the accounts.
@@ -310,7 +298,7 @@ func (p *tagPolicy) assign(b *tagBook) {
 		}
 		reserved := p.guaranteed(p.terms[k].Key)
 		for _, a := range list {
-			a.reserves = reserved / float64(len(list)) // only patterns have several, and they reserve nothing
+			a.reserves = reserved // only patterns have several, and they reserve nothing
 			// Demand is reported up to the total only, so the policy may say that demand holds the tag there.
 			total := perSecond(int64(a.quota.Total), a.quota.Per)
 			a.target, a.by, a.held = t.Rate, t.By, t.By != fairtags.ByDemand || total > 0 && t.Rate >= total*0.99

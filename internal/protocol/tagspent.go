@@ -43,8 +43,8 @@ func (b *tagBook) lowerSeen(c *SpentChange) {
 			continue
 		}
 		for k := range a.budgets {
-			if w := &a.budgets[k]; w.start > 0 && w.start == c.Start.UnixMicro() && w.seen > c.Tokens {
-				w.seen, b.news = c.Tokens, true
+			if w := &a.budgets[k]; w.start == c.Start.UnixMicro() {
+				w.seen = min(w.seen, c.Tokens)
 			}
 		}
 	}
