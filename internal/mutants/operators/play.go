@@ -50,7 +50,8 @@ var processor = []string{
 	"announcements.go", "answered.go", "backoff.go", "ceiling.go", "core.go", "degraded.go", "filedoc.go", "files.go", "forgive.go", "gather.go",
 	"load.go", "localpause.go", "logging.go", "note.go", "orderlog.go", "orders.go", "override.go", "overrideend.go", "overview.go", "pace.go",
 	"pausedoc.go", "pauses.go", "policy.go", "processor.go", "processorpause.go", "pushmessage.go", "quorum.go", "reserve.go", "savepause.go",
-	"savequota.go", "settings.go", "settingsdigest.go", "standing.go", "tagbusy.go", "tagview.go", "takeover.go", "usagereport.go", "view.go",
+	"savequota.go", "settings.go", "settingsdigest.go", "slottags.go", "standing.go", "tagbusy.go", "tagview.go", "takeover.go", "usagereport.go",
+	"view.go", "wholeshares.go",
 }
 
 // readers are the packages that read the requests to LLMs and their answers. Each has the tests of its own mutants; most take milliseconds.
