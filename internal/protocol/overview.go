@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -139,8 +140,8 @@ func overviewOf(pool string, roster []driver.RosterRow) (o Overview, part float6
 		if left := r.Frozen - row.Silent; left > o.Frozen {
 			o.Frozen, o.FrozenBy = left, r.FrozenBy
 		}
-		if r.Slots > 0 && (o.Slots == 0 || r.Slots < o.Slots) {
-			o.Slots = r.Slots
+		if r.Slots > 0 {
+			o.Slots = min(cmp.Or(o.Slots, r.Slots), r.Slots)
 		}
 		n := NoteIn(row.Note)
 		o.Strict = o.Strict || n.settings.strict()
@@ -168,11 +169,7 @@ func overviewOf(pool string, roster []driver.RosterRow) (o Overview, part float6
 	return o, part
 }
 
-func (o *Overview) setGranted(part float64) {
-	if o.Per > 0 {
-		o.Granted = float64(o.Max) / o.Per.Seconds() * part
-	}
-}
+func (o *Overview) setGranted(part float64) { o.Granted = perSecond(int64(o.Max), o.Per) * part }
 
 // Overview returns what LoadOverview would show as of the processor's last sync. Pauses, the ceiling and the freeze are as the
 // processor knows them by now. It has no Documents.
@@ -184,11 +181,13 @@ func (v *View) Overview() Overview {
 	if o.Frozen, o.FrozenBy = v.Frozen, v.FrozenBy; v.Frozen == 0 {
 		o.FrozenBy = ""
 	}
+	all := perSecond(int64(o.Max), o.Per)
 	for i := range o.Processors {
-		if p := &o.Processors[i]; p.ID == v.ID && v.Ceiling > 0 && p.Per > 0 && o.Per > 0 &&
-			v.Ceiling/p.Per.Seconds() < float64(o.Max)/o.Per.Seconds()*(1-1e-6) {
+		p := &o.Processors[i]
+		part := v.Ceiling / p.Per.Seconds() / all // none, or endless, without a limit
+		if p.ID == v.ID && v.Ceiling > 0 && part < 1-1e-6 {
 			if v.Adapted {
-				o.Lowered = v.Ceiling / p.Per.Seconds() / (float64(o.Max) / o.Per.Seconds())
+				o.Lowered = part
 			} else {
 				o.Ramp, o.RampPer = v.Ceiling, p.Per
 			}
@@ -217,7 +216,7 @@ func (o *Overview) setFile(f File) {
 	}
 	switch {
 	case f.Max == 0 || o.Max == 0:
-	case o.Announced.Max > 0 && o.Announced.Followed:
+	case o.Announced.Followed:
 		if a := (ceiling.Rate{Max: int64(o.Announced.Max), Per: o.Announced.Per}); a.Below(of) {
 			return
 		}

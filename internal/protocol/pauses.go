@@ -78,10 +78,10 @@ func (p *pausing) load(m moment, asked time.Duration, held pooldoc.Held) {
 	case !held.Lost && p.unreadable == nil:
 		p.follow(m)
 	}
-	if held.Lost && held.Seen.Version > 0 && p.unreadable == nil {
+	if p.unreadable == nil {
 		p.obey(m, &held.Seen)
 	}
-	if h := &p.notified; h.version > 0 && (p.Version >= h.version || asked >= h.at+notifiedFor(4*m.clamp)) {
+	if h := &p.notified; p.Version >= h.version || asked >= h.at+notifiedFor(4*m.clamp) {
 		p.forgetNotified()
 	}
 	p.fulfil(m)
@@ -171,7 +171,7 @@ func (p *pausing) keep(m moment, before []LocalPause) {
 // obey merges the recorded pauses into the document that is about to replace the record, because
 // their authors may be gone. So it takes the version of the last resumption, and the pauses that
 // nobody has ended since. A pause that somebody has ended replaces no wish: the wish would end with
-// it.
+// it. instead is zero if the record is the known one, or has none.
 func (p *pausing) obey(m moment, instead *driver.Document) {
 	n, err := PauseDoc.Read(*instead)
 	if err != nil {
@@ -184,7 +184,7 @@ func (p *pausing) obey(m moment, instead *driver.Document) {
 		s := LocalPause{e.tag, e.reason, e.by, e.ends(m), e.until}
 		w := wish{LocalPause: s, base: instead.Version}
 		wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return w.Tag == s.Tag && s.End <= w.End })
-		if s.End > m.now && !p.covered(m.now, s) && !wished && !p.resumes(&w) {
+		if !p.covered(m.now, s) && !wished && !p.resumes(&w) {
 			p.wish(w)
 		}
 	}

@@ -80,7 +80,7 @@ func (p *Processor) BeginPause(now time.Duration, c *PauseCall) (done bool, err 
 		c.Made = append(c.Made, k.Version)
 		return false, nil
 	}
-	if c.Stop.Tag != "" && !k.has(now, c.Stop.Tag) {
+	if !k.has(now, c.Stop.Tag) {
 		var n pauseList
 		for _, s := range k.inForce(now) {
 			n.entries = append(n.entries, entry{tag: s.Tag})

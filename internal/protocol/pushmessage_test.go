@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -165,4 +168,39 @@ func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
 		p.load(m, m.now, recorded(9, "", 9))
 		require.Len(t, p.inForce(m.now), 1)
 	})
+}
+
+// A notification is read as it was written, up to its bounds. What is neither a pause nor a receipt is of another release.
+func TestWhichNotificationsAreRead(t *testing.T) {
+	for _, n := range []Notification{{From: "p", Version: 7, Pauses: &pauseList{resumed: 3}}, {From: "p", Version: wire.MaxVersion, ID: "a"}} {
+		text, err := n.Encode()
+		require.NoError(t, err)
+		text = append(text, bytes.Repeat([]byte(" "), wire.MaxNewsBytes-len(text))...)
+		read, err := ParseNotification(text)
+		require.NoError(t, err)
+		require.Equal(t, n, read)
+		_, err = ParseNotification(append(text, ' '))
+		require.ErrorContains(t, err, "allowed: at most 8192")
+	}
+	for text, fault := range map[string]string{
+		`{"form":2,"from":"p","version":7,"receipt":"YQ=="}`:                       "not news of this release",
+		`{"form":1,"from":"","version":7,"receipt":"YQ=="}`:                        "not news of this release",
+		`{"form":1,"from":"p","version":0,"receipt":"YQ=="}`:                       "not news of this release",
+		`{"form":1,"from":"p","version":9223372036854775808,"receipt":"YQ=="}`:     "not news of this release",
+		`{"form":1,"from":"p","version":7,"receipt":"YQ=="}{}`:                     "more than one value",
+		`{"form":1,"from":"p","version":7,"receipt":"YQ==","more":1}`:              "unknown field",
+		`{"form":1,"from":"p","version":7}`:                                        "neither a pause nor a receipt",
+		`{"form":1,"from":"p","version":7,"receipt":"AA=="}`:                       "neither a pause nor a receipt",
+		`{"form":1,"from":"p","version":7,"receipt":"YQ==","pause":{"pauses":[]}}`: "neither a pause nor a receipt",
+		`{"form":1,"from":"p","version":7,"pause":{"pauses":[{"left_us":-1}]}}`:    "time out of bounds",
+	} {
+		_, err := ParseNotification([]byte(text))
+		require.ErrorContains(t, err, fault, text)
+	}
+	_, err := PauseNotification("p", &driver.DocumentReport{Version: 7, Body: []byte(`{"of":"a later release"}`)})
+	require.Error(t, err)
+	full := pauseList{entries: make([]entry, bounds.MaxPausedTags+1)}
+	_, err = (&Notification{From: "p", Version: 7, Pauses: &full}).Encode()
+	require.Error(t, err)
+	require.ErrorIs(t, Push(t.Context(), struct{ driver.Store }{}, "p", nil), driver.ErrNoPush)
 }

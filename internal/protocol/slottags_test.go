@@ -1,14 +1,18 @@
 package protocol
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -216,5 +220,118 @@ func TestATagBelowItsReservationComesFirstWhereItWaits(t *testing.T) {
 			p.run(30 * time.Second)
 			require.GreaterOrEqual(t, p.use("acme", 100*time.Second), 0.95*float64(slots))
 		})
+	}
+}
+
+// A processor's place is among all that are live, at least itself.
+func TestSlotPlace(t *testing.T) {
+	p := NewProcessor(ProcessorConfig{Pool: "p", ID: "c"}, "1")
+	place := func() [3]int64 {
+		turn, rank, live := p.SlotPlace()
+		return [3]int64{turn, int64(rank), int64(live)}
+	}
+	require.Equal(t, [3]int64{0, 0, 1}, place())
+	p.Answer.Roster, p.clock.time, p.Lease = []driver.RosterRow{{ID: "a"}, {ID: "c"}, {ID: "d"}}, 25_000_000, 10*time.Second
+	require.Equal(t, [3]int64{2, 1, 3}, place())
+	p.Lease = 0
+	require.EqualValues(t, 25_000_000, p.turn())
+	p.ReportSlots(0, []sharing.TagSlotReport{{Tag: "x", Running: 1}})
+	require.Empty(t, p.tags.slots.tags, "its limit is none of calls in flight")
+}
+
+// Without the store a tag has its part of its total by this processor's share, and keeps what it has beyond that. One without a total is not bound.
+func TestPartsOfTotalsWithoutTheStore(t *testing.T) {
+	tags := tagging{}
+	tags.policy.set(&limit.Quotas{})
+	for _, total := range []int64{0, 8, 20} {
+		tags.slots.tags = append(tags.slots.tags, slotTag{TagSlotReport: sharing.TagSlotReport{Total: total, InUse: 6}})
+	}
+	c := core{}
+	c.degraded, c.held = true, driver.Whole/2
+	parts := tags.takeParts(&c, 0)
+	require.Equal(t, [3]int64{6, 6, 10}, [3]int64{parts[0].InUse, parts[1].InUse, parts[2].InUse})
+	require.Equal(t, []sharing.TagSlotGrant{{}, {Bound: true, Granted: 4}, {Bound: true, Granted: 10}}, tags.slots.grants)
+}
+
+// The parts of tags by which they are served add up to the slots of the processor.
+func TestTagsShareTheSlotsOfAProcessor(t *testing.T) {
+	p := newSlotPool(t, 16, ofSlots(map[string]limit.Quota{"acme": {}}), 1)
+	m := p.members[0]
+	m.asks("acme", 20, time.Second)
+	m.asks("", 20, time.Second)
+	p.run(3 * time.Second)
+	for _, tag := range []string{"acme", ""} {
+		require.InDelta(t, 8, m.tag(tag).grant.Part, 0.1)
+	}
+}
+
+// What a limiter reports is held to the bounds of requests, and callers of a blocked tag ask for nothing, unless it is a shadow.
+func TestReportsOnSlotsAreBounded(t *testing.T) {
+	q := ofSlots(map[string]limit.Quota{"blocked": {Blocked: true}, "shadow": {Blocked: true, Shadow: true}})
+	for n, want := range map[int64]int64{-5: 0, 5: 5, wire.MaxTokens + 1: wire.MaxTokens} {
+		p := newSlotPool(t, 16, q, 1).members[0].p
+		p.ReportSlots(0, []sharing.TagSlotReport{{Tag: "x", Running: n, Demand: n, Waiting: n, Total: n, InUse: n, Wanted: n}})
+		require.Equal(t, sharing.TagSlotReport{Tag: "x", Running: want, Demand: want, Waiting: want, Total: want, InUse: want, Wanted: want},
+			p.tags.slots.tags[0].TagSlotReport)
+		p.ReportSlots(0, []sharing.TagSlotReport{{Tag: "blocked", Running: 2, Demand: 5}, {Tag: "shadow", Running: 2, Demand: 5}, {Tag: "x", Running: 5}})
+		demands := map[string]int64{}
+		for i := range p.tags.slots.tags {
+			demands[p.tags.slots.tags[i].Tag] = p.tags.slots.tags[i].Demand
+		}
+		require.Equal(t, map[string]int64{"blocked": 2, "shadow": 5, "x": 5}, demands)
+	}
+}
+
+// The store is asked for tags that use or want slots of a total. If there are too many, those in use come first.
+func TestWhichTagsTheStoreIsAskedFor(t *testing.T) {
+	tag := func(key uint64, inUse, demand, total int64) slotTag {
+		return slotTag{key: key, TagSlotReport: sharing.TagSlotReport{InUse: inUse, Wanted: demand, Demand: demand, Total: total}}
+	}
+	s := slotTags{sent: []slotTag{tag(1, 0, 5, 0), tag(2, 0, 0, 5), tag(3, 1, 0, 0), tag(4, 0, 1, 1)}}
+	require.Equal(t, []driver.TagSlots{{Key: 3, InUse: 1}, {Key: 4, Wanted: 1, Demand: 1, Total: 1}}, s.ask(1))
+	const most = wire.MaxTokens
+	s.sent = []slotTag{tag(1, most, most, 5), tag(1, 1, 1, 0), tag(2, 1, 1, 0), tag(2, 1, 1, 4), tag(2, 1, 1, 3)}
+	require.Equal(t, []driver.TagSlots{{Key: 1, InUse: most, Wanted: most, Demand: most, Total: 5}, {Key: 2, InUse: 3, Wanted: 3, Demand: 3, Total: 3}}, s.ask(1))
+
+	s.sent = nil
+	for i := range uint64(wire.MaxTagSlots + 10) {
+		s.sent = append(s.sent, tag(i, int64(i%2), 1, 1))
+	}
+	require.Len(t, (&slotTags{sent: s.sent[:wire.MaxTagSlots]}).ask(1), wire.MaxTagSlots)
+	asked := map[uint64]int{}
+	for seq := range uint64(100) {
+		list := s.ask(seq)
+		require.Len(t, list, wire.MaxTagSlots)
+		require.True(t, slices.IsSortedFunc(list, func(a, b driver.TagSlots) int { return cmp.Compare(a.Key, b.Key) }))
+		for _, a := range list {
+			asked[a.Key]++
+		}
+	}
+	for i := range uint64(wire.MaxTagSlots + 10) {
+		require.Equal(t, i%2 == 1, asked[i] == 100, "the others take turns")
+		require.Greater(t, asked[i], 30)
+	}
+}
+
+// A tag asks for what it could use of the pool's slots: no more than it may have here of its total, unless its calls have more.
+func TestWhatATagAsksOfThePool(t *testing.T) {
+	for name, c := range map[string]struct {
+		tag        sharing.TagSlotReport
+		rate, used float64
+	}{
+		"all of its demand":   {sharing.TagSlotReport{Running: 2, Demand: 9}, 9, 2},
+		"what it has":         {sharing.TagSlotReport{Running: 2, Demand: 9, InUse: 4, Total: 5}, 4, 2},
+		"what its calls have": {sharing.TagSlotReport{Running: 6, Demand: 9, InUse: 4, Total: 5}, 6, 6},
+		"less than it has":    {sharing.TagSlotReport{Running: 2, Demand: 3, InUse: 4, Total: 5}, 3, 2},
+		"another's slots":     {sharing.TagSlotReport{Running: 2, Demand: 9, Under: true}, 0, 0},
+	} {
+		tags := tagging{}
+		tags.policy.set(&limit.Quotas{})
+		busy := tags.slotBusy([]slotTag{{TagSlotReport: c.tag}}, func(g *slotTag) int64 { return g.InUse })
+		var want []busyTag
+		if c.rate > 0 {
+			want = []busyTag{{rate: c.rate, used: c.used, limited: c.tag.Total > 0}}
+		}
+		require.Equal(t, want, append([]busyTag(nil), busy...), name)
 	}
 }

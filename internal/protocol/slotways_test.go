@@ -329,6 +329,13 @@ func TestWhenSlotsOfATagAreAskedForSoon(t *testing.T) {
 		"it has slots that others lack":    {report{Demand: 2, InUse: 3, Wanted: 2}, answer{Granted: 3, Claimed: 1, Demand: 6}, true},
 		"its calls have them":              {report{Running: 3, Demand: 3, InUse: 3, Wanted: 3}, answer{Granted: 3, Claimed: 1, Demand: 6}, false},
 		"others lack none":                 {report{Demand: 2, InUse: 3, Wanted: 2}, answer{Granted: 3, Claimed: 1, Demand: 1}, false},
+		"nor do few others":                {report{Demand: 1, InUse: 3, Wanted: 1}, answer{Granted: 3, Claimed: 1, Demand: 1}, false},
+		"one is free for others":           {report{Demand: 1, InUse: 2, Wanted: 1}, answer{Granted: 2, Claimed: 1, Demand: 3}, false},
+		"it has more than half":            {report{Demand: 2, InUse: 3, Wanted: 2}, answer{Granted: 3, Claimed: 1, Demand: 2}, true},
+		"it holds more than it is granted": {report{Demand: 2, InUse: 3, Wanted: 2}, answer{Granted: 2, Claimed: 1, Demand: 2}, true},
+		"it has its part by demand":        {report{Demand: 6, InUse: 3, Wanted: 3}, answer{Granted: 3, Claimed: 1, Demand: 2}, false},
+		"rounded up":                       {report{Demand: 5, InUse: 3, Wanted: 3}, answer{Granted: 3, Claimed: 1, Demand: 2}, false},
+		"it has all that it can use":       {report{Waiting: 1, Demand: 2, Wanted: 3}, answer{Granted: 2, Claimed: 1, Demand: 1}, false},
 	} {
 		c.tag.Total = 4
 		require.Equal(t, c.want, (&slotTag{TagSlotReport: c.tag, answer: c.answer}).soon(), name)

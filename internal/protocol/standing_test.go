@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -71,4 +74,106 @@ func TestStandingOfAnything(t *testing.T) {
 	} {
 		require.Zero(t, standingOf(text), text)
 	}
+}
+
+// Numbers are rounded, and held to the bounds of a note. A word without a value, or too long, is left out.
+func TestWordsOfAStanding(t *testing.T) {
+	why := func(h sharing.Hold) Standing { return Standing{Throttled: "limit", Hold: h} }
+	of := func(n int) Standing { return Standing{Pattern: strings.Repeat("x", n)} }
+	const second = time.Second
+	for _, c := range []struct {
+		standing Standing
+		words    string
+	}{
+		{Standing{Slots: 2_000_000_000, Waiting: 2_000_000_000, Used: 1e9}, " n:1000000000 w:1000000000 u:64000"},
+		{Standing{Granted: 0.83000001}, " e:830001"},
+		{Standing{Granted: 2}, " e:1000000"},
+		{Standing{Used: 0.0004}, ""},
+		{Standing{Used: 0.0005}, " u:1"},
+		{Standing{Frozen: second}, ""},
+		{Standing{FrozenBy: "x"}, ""},
+		{Standing{Frozen: time.Hour, FrozenBy: "x"}, fmt.Sprint(" f:x.", maxNoteFrozen)},
+		{of(64), " of:" + strings.Repeat("x", 64)},
+		{of(65), ""},
+		{why(sharing.Hold{Rate: 0.0004}), " why:limit"},
+		{why(sharing.Hold{Rate: 0.0006, Longest: second, Left: 2 * second, Owed: 3 * second, Tags: 4}), " why:limit h:.1000.2000.1.3000.4"},
+		{why(sharing.Hold{Callers: 2e12, Rate: 2e12, Tags: 2e12}), " why:limit h:1000000000000...1000000000000..1000000000000"},
+		{Standing{capped: [2]uint64{0, 10}}, " cap:.a"},
+	} {
+		var b noteText
+		c.standing.appendTo(&b)
+		require.Equal(t, c.words, string(b))
+	}
+	read := standingOf("1 why:limit h:1000000001..3600000.5.1000.1000000001b of:" + strings.Repeat("x", 64))
+	require.Equal(t, Standing{
+		Throttled: "limit", Pattern: strings.Repeat("x", 64),
+		Hold: sharing.Hold{Callers: 1_000_000_000, Left: time.Hour, Rate: 0.005, Owed: second, Tags: 1_000_000_000, Blocked: true},
+	}, read)
+	for _, text := range []string{"1 of:%", "1 of:%ff", "1 of:" + strings.Repeat("x", 65), "1 f:x.0", "1 f:.5", "1 f:X.5"} {
+		require.Zero(t, standingOf(text), text)
+	}
+}
+
+// Reasons and causes are small letters and underscores, and hashes have ten digits.
+func TestWordsAndHashes(t *testing.T) {
+	for _, word := range []string{"_", "a", "z", "new_record"} {
+		require.True(t, isWord(word), word)
+	}
+	for _, word := range []string{"", "`", "{", "^", "A", "-", "a b"} {
+		require.False(t, isWord(word), word)
+	}
+	for _, digit := range "09af" {
+		require.True(t, isHash(strings.Repeat(string(digit), 10)), digit)
+		require.False(t, isHash(strings.Repeat(string(digit), 9)), digit)
+	}
+	for _, other := range "/:`gA" {
+		require.False(t, isHash("00000"+string(other)+"0000"), other)
+	}
+	for _, s := range []Standing{{}, {Tag: "x"}, {Throttled: "quota"}} {
+		require.Equal(t, string(s.Throttled), s.Why())
+	}
+	require.Equal(t, "quota (all others)", (&Standing{Throttled: "quota", Tag: TagOthers}).Why())
+	require.Equal(t, "quota (a*)", (&Standing{Throttled: "quota", Tag: "#0123456789", Pattern: "a*"}).Why())
+}
+
+// Operators see the names of tags with a quota by name, and those of patterns. Other names may be secrets.
+func TestWhichNamesAreReported(t *testing.T) {
+	long := strings.Repeat("x", 64)
+	var a tagging
+	a.book.setQuotas(limit.Quotas{
+		Tags:  map[string]limit.Quota{"acme": {}, long: {}, "ü" + long[2:]: {}},
+		Match: []limit.QuotaPattern{{Tag: "a*"}, {Tag: "b*"}},
+	}, 0)
+	for tag, want := range map[string][2]string{
+		"": {TagOthers, ""}, "acme": {"acme", ""}, long: {long, ""}, "b1": {hashedTag("b1"), "b*"}, "c": {hashedTag("c"), ""},
+		"ü" + long[2:]: {hashedTag("ü" + long[2:]), ""},
+	} {
+		require.Equal(t, want, [2]string{a.reportedName(tag), a.reportedPattern(tag)})
+	}
+}
+
+// Recent use is measured over one to two seconds.
+func TestRecentUse(t *testing.T) {
+	at := func(d time.Duration, used float64) FlowAt { return FlowAt{sharing.Usage{Used: used}, d} }
+	var r RecentUse
+	for _, c := range []struct {
+		now  FlowAt
+		want float64
+	}{
+		{at(0, 10), 0},
+		{at(time.Second, 50), 0.5},
+		{at(2*time.Second-1, 150), 0.75},
+		{at(2*time.Second, 60), 0.1},
+		{at(2500*ms, 135), 85. / 150},
+		{at(3*time.Second, 20), 0},
+	} {
+		require.InDelta(t, c.want, r.Of(c.now, 100, time.Second), 1e-6, c.now.At)
+	}
+	for _, c := range []struct {
+		tokens int
+		per    time.Duration
+	}{{0, 0}, {5, 0}, {0, time.Second}} {
+		require.Zero(t, r.Of(at(9*time.Second, 1000), c.tokens, c.per))
+	}
+	require.False(t, math.IsNaN((&RecentUse{}).Of(FlowAt{}, 5, time.Second)))
 }

@@ -44,7 +44,7 @@ func (b *tagBook) lowerSeen(c *SpentChange) {
 		}
 		for k := range a.budgets {
 			if w := &a.budgets[k]; w.start == c.Start.UnixMicro() {
-				w.seen = min(w.seen, c.Tokens)
+				w.seen, b.news = min(w.seen, c.Tokens), true
 			}
 		}
 	}

@@ -91,10 +91,7 @@ func byPart(turn int64, shares []driver.Share, rows []driver.RosterRow, most int
 				holders++
 			}
 		}
-		var picked []int
-		if n := min(holders, free); n > 0 {
-			picked = spread(nil, needy, kept, n, turn)
-		}
+		picked := spread(nil, needy, kept, min(holders, free), turn)
 		return spread(picked, needy, overs, free-len(picked), turn)
 	}
 }
@@ -186,11 +183,9 @@ func (p *tagPolicy) reserveWhole(shares []driver.Share, roster []driver.RosterRo
 		}
 		// If rounding leaves some of the reserved slots, they stay in the shares of the plan.
 		more := shareOf(whole[i], most) - shareOf(p.plan.Guaranteed[i]*min(sum/parts, 1), most)
-		if room := max(asks[i]-out[i], 0); more > room {
-			over += more - room
-			more = room
-		}
-		out[i] += more
+		gets := min(more, max(asks[i]-out[i], 0))
+		out[i] += gets
+		over += more - gets
 	}
 	for i := range out { // the rows that have lost it get it back
 		back := min(over, max(shares[i]-out[i], 0))
@@ -257,10 +252,11 @@ func wholeParts(t fairtags.Terms, scale float64, rows []fairtags.Row, uses [][]f
 	var lacking, using []int
 	lacks := make([]driver.Share, len(rows))
 	for _, q := range parts {
-		if q.lacks > rounding {
-			lacking, lacks[q.row] = append(lacking, q.row), driver.Share(q.lacks*float64(driver.Whole))
+		if q.lacks <= rounding {
+			continue
 		}
-		if q.lacks > rounding && q.more {
+		lacking, lacks[q.row] = append(lacking, q.row), driver.Share(q.lacks*float64(driver.Whole))
+		if q.more {
 			using = append(using, q.row)
 		}
 	}

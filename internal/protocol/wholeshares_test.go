@@ -3,11 +3,13 @@ package protocol
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
@@ -236,5 +238,203 @@ func TestSlotsOfATotalHeldElsewhereAreNoDemand(t *testing.T) {
 		require.True(t, ok)
 		whole := wholeSlots(shares, roster, 4, byPart(turn, shares, roster, 4))
 		require.LessOrEqual(t, sharing.SlotsOf(int64(whole[1]), 4), 1, turn)
+	}
+}
+
+// Nobody has fewer slots than none, or more than all, whatever a policy says. Who could use one more comes before others.
+func TestWholeSlotsOfAnyShares(t *testing.T) {
+	const quarter, all = driver.Whole / 4, driver.Whole
+	for name, c := range map[string]struct {
+		most            int
+		shares, demands []driver.Share
+		want            []int
+	}{
+		"out of bounds":        {4, []driver.Share{-5, driver.Whole + 5}, []driver.Share{0, 0}, []int{0, 4}},
+		"too much":             {1, []driver.Share{driver.Whole, 2 * quarter, 2 * quarter}, []driver.Share{0, 0, 0}, []int{1, 1, 0}},
+		"who could use one":    {4, []driver.Share{quarter + 5, quarter / 2, 5*quarter/2 - 5}, []driver.Share{0, 0, driver.Whole}, []int{1, 0, 3}},
+		"who has all it wants": {4, []driver.Share{3 * quarter / 2, 5 * quarter / 2}, []driver.Share{quarter, 2*quarter + 1}, []int{1, 3}},
+		"nobody could":         {4, []driver.Share{3 * quarter / 2, 5 * quarter / 2}, []driver.Share{0, 0}, []int{2, 2}},
+		"who has whole ones":   {4, []driver.Share{quarter - 1, 3 * quarter / 2, 3 * quarter / 2}, []driver.Share{all, all, all}, []int{1, 2, 1}},
+		"less than one":        {4, []driver.Share{quarter / 4, quarter / 4}, []driver.Share{all, all}, []int{0, 0}},
+	} {
+		rows := make([]driver.RosterRow, len(c.demands))
+		for i := range rows {
+			rows[i].Demand = c.demands[i]
+		}
+		for i, share := range wholeSlots(c.shares, rows, c.most, inTurn(0)) {
+			require.Equal(t, c.want[i], sharing.SlotsOf(int64(share), c.most), name)
+			require.Equal(t, c.want[i] == c.most, share == driver.Whole, name)
+		}
+	}
+	s := split{slots: 3}
+	for share, slots := range map[driver.Share]int{driver.Whole - 2: 2, 333_333_333: 1, 5: 0} {
+		require.EqualValues(t, sharing.ShareOf(slots, 3), s.inWhole(share))
+		require.Equal(t, share, (&split{}).inWhole(share), "it is not divided by slots")
+	}
+	require.Equal(t, driver.Whole, s.inWhole(driver.Whole))
+}
+
+// A processor has no slot if the store says so, while its lease is good and the pool is not frozen.
+func TestWhoHasNoSlot(t *testing.T) {
+	const now = 10 * sec
+	for name, c := range map[string]struct {
+		but  func(p *Processor)
+		none bool
+	}{
+		"none":            {func(*Processor) {}, true},
+		"it has one":      {func(p *Processor) { p.held = 1 }, false},
+		"no slots":        {func(p *Processor) { p.split.slots = 0 }, false},
+		"it has no lease": {func(p *Processor) { p.state = StateLost }, false},
+		"its lease ends":  {func(p *Processor) { p.until = now }, false},
+		"frozen":          {func(p *Processor) { p.frozen = now + 1 }, false},
+		"no longer":       {func(p *Processor) { p.frozen = now }, true},
+	} {
+		p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a"}, "1")
+		p.split.slots, p.state, p.held, p.until = 4, StateHolding, 0, now+1
+		c.but(p)
+		require.Equal(t, c.none, p.slotless(now), name)
+	}
+}
+
+// Slots reserved for a tag go to rows by their demand, in whole ones. One that this leaves goes to a row that uses it already, if there is one.
+func TestReservedSlotsOfATag(t *testing.T) {
+	type row struct{ rate, used float64 }
+	for name, c := range map[string]struct {
+		reserved, scale float64
+		rows            []row
+		sum             float64
+		want            map[int]float64 // where it is the same in each turn
+	}{
+		"one":                   {2, 1, []row{{4, 0}}, 2, map[int]float64{0: 2}},
+		"no more than wanted":   {3, 1, []row{{1, 0}}, 1, map[int]float64{0: 1}},
+		"nobody wants any":      {3, 1, []row{{0, 3}}, 0, map[int]float64{}},
+		"by demand":             {4, 1, []row{{2, 0}, {6, 0}}, 4, map[int]float64{0: 1, 1: 3}},
+		"scaled down":           {4, .5, []row{{2, 0}, {2, 0}}, 2, map[int]float64{0: 1, 1: 1}},
+		"the first uses it":     {2, 1, []row{{1, 1}, {3, 1}}, 2, map[int]float64{0: 1, 1: 1}},
+		"the second uses it":    {2, 1, []row{{1, 0}, {3, 2}}, 2, map[int]float64{0: 0, 1: 2}},
+		"as accurate as told":   {2, 1, []row{{.999, 0}, {1, 0}}, 2, map[int]float64{0: 1, 1: 1}},
+		"a part of one is none": {1.9, 1, []row{{1, 1}, {3, 0}}, 1, map[int]float64{0: 1, 1: 0}},
+		"whole ones come first": {2, 1, []row{{2, 0}, {1, 1}, {1, 1}}, 2, map[int]float64{0: 1}},
+		"who lacks none":        {4, 1, []row{{6, 0}, {1, 0}, {1, 0}}, 4, map[int]float64{0: 3}},
+	} {
+		rows, uses := []fairtags.Row{{Busy: []fairtags.Busy{{Key: 7, Rate: 9}}, Silent: true}}, [][]float64{{9}}
+		for _, r := range c.rows {
+			rows = append(rows, fairtags.Row{Busy: []fairtags.Busy{{Key: 5, Rate: 9}, {Key: 7, Rate: r.rate}}})
+			uses = append(uses, []float64{9, r.used})
+		}
+		for turn := range int64(20) {
+			got, sum := wholeParts(fairtags.Terms{Key: 7, Reserved: c.reserved}, c.scale, rows, uses, turn), 0.0
+			for i := range rows {
+				sum += got[i]
+				if want, certain := c.want[i-1]; certain {
+					require.InDelta(t, want, got[i], 1e-9, name)
+				}
+			}
+			require.InDelta(t, c.sum, sum, 1e-9, name)
+		}
+	}
+}
+
+// Each row is picked as often as its part says, and none twice or without a part. Those that are picked already stay.
+func TestSpread(t *testing.T) {
+	parts := []driver.Share{0, 100, 200, 0, 300, 50}
+	rows := []int{0, 1, 2, 4}
+	for n := range 4 {
+		const turns = 3000
+		had := map[int]int{}
+		for turn := range int64(turns) {
+			picked := spread(nil, rows, parts, n, turn)
+			require.Len(t, picked, n)
+			for _, i := range picked {
+				had[i]++
+			}
+			require.LessOrEqual(t, len(had), 3)
+		}
+		for i, part := range parts[:5] {
+			if n == 1 || n == 2 || part == 0 {
+				require.InDelta(t, float64(n)*float64(part)/600, float64(had[i])/turns, 0.01, "%d of %d", i, n)
+			} else {
+				require.Equal(t, min(n/3, 1)*turns, had[i])
+			}
+		}
+	}
+	require.Equal(t, []int{4, 2}, spread([]int{4}, []int{2, 4}, parts, 1, 0))
+	require.Equal(t, []int{4, 2}, spread([]int{4}, []int{2, 4}, parts, 5, 0), "there are no more")
+}
+
+// The slots left are for rows that have one beside others already, and are due half of it, as far as there are enough.
+func TestWhoKeepsASlotBesideOthers(t *testing.T) {
+	const quarter, half = driver.Whole / 4, driver.Whole / 2
+	shares := func(slots ...float64) (out []driver.Share) {
+		for _, n := range slots {
+			out = append(out, driver.Share(n*float64(quarter)))
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		shares []driver.Share
+		claims []driver.Share
+		overs  []driver.Share
+		free   int
+		want   []int // those that are picked in each turn
+	}{
+		"it has the second":        {shares(1.5, 1.5), shares(1, 2), []driver.Share{half, half}, 1, []int{1}},
+		"it is due less than half": {shares(1.5, 1.5), shares(1, 2), []driver.Share{half, half - 1}, 1, nil},
+		"it has none beside it":    {shares(.5, 1.5), shares(1, 2), []driver.Share{half, half}, 1, []int{1}},
+		"two have one":             {shares(1.5, 1.5, 1.5), shares(2, 2, 1), []driver.Share{half, half, half}, 1, nil},
+		"for two others":           {shares(1.5, 1.5, 1.5), shares(2, 1, 1), []driver.Share{half, half, half}, 2, []int{0}},
+	} {
+		rows := make([]driver.RosterRow, len(c.shares))
+		needy := make([]int, len(rows))
+		for i := range rows {
+			rows[i].Claim, needy[i] = c.claims[i], i
+		}
+		had := make([]int, len(rows))
+		const turns = 100
+		for turn := range int64(turns) {
+			picked := byPart(turn, c.shares, rows, 4)(needy, c.overs, c.free)
+			require.Len(t, picked, c.free, name)
+			for _, i := range picked {
+				had[i]++
+			}
+		}
+		for i := range had {
+			require.Equal(t, slices.Contains(c.want, i), had[i] == turns, name)
+		}
+	}
+}
+
+// Whole slots for reservations change only who has the slots: the shares add up to those of the plan, and none is raised above what its row asks for.
+func TestReservedSlotsAddUpToThePlan(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	q := limit.Quotas{Tags: map[string]limit.Quota{"a": {Reserved: 3, Per: slotPer}, "b": {Reserved: 2, Per: slotPer}}}
+	keys := []uint64{0, busyKey(tagname.Key("a")), busyKey(tagname.Key("b"))}
+	for range 300 {
+		const most = 8
+		var p tagPolicy
+		p.set(&q)
+		roster, own := make([]driver.RosterRow, 2+rng.IntN(4)), []busyTag(nil)
+		for i := range roster {
+			var busy []busyTag
+			sum := 0.0
+			for _, key := range keys {
+				if rate := float64(rng.IntN(6)*rng.IntN(2)) / 2; rate > 0 {
+					busy, sum = append(busy, busyTag{key: key, rate: rate, used: rate / 2}), sum+rate
+				}
+			}
+			roster[i] = driver.RosterRow{ID: fmt.Sprint(i), Demand: shareOf(sum, most), Busy: packBusy(0, 0, 0, busy)}
+			if i == 0 {
+				own = busy
+			}
+		}
+		before := p.divide(0, time.Second, most, roster, 0, own)
+		after := p.reserveWhole(before, roster, most, 0, rng.Int64N(100))
+		sum, was := driver.Share(0), driver.Share(0)
+		for i := range after {
+			sum, was = sum+after[i], was+before[i]
+			require.LessOrEqual(t, after[i], max(roster[i].Demand, before[i]))
+			require.GreaterOrEqual(t, after[i], driver.Share(0))
+		}
+		require.InDelta(t, float64(was), float64(sum), 100, roster)
 	}
 }

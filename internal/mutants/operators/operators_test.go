@@ -129,14 +129,6 @@ func TestReasonsNameMutants(t *testing.T) {
 	}
 }
 
-func TestFilesOfTargetsExist(t *testing.T) {
-	for _, target := range Targets {
-		for _, name := range target.Files {
-			require.FileExists(t, filepath.Join("../../..", target.Packages[0], name))
-		}
-	}
-}
-
 func TestChoose(t *testing.T) {
 	_, all := rewritten(t, product)
 	sample := choose(all, Options{Sample: 4})
@@ -147,9 +139,6 @@ func TestChoose(t *testing.T) {
 	require.Equal(t, sample, choose(shuffled, Options{Sample: 4}), "a sample depends on the names only")
 	require.Equal(t, all, choose(all, Options{}))
 	require.Equal(t, all[:2], choose(all, Options{Only: "number.scale"}))
-	require.Equal(t, all, (&Target{}).own(all))
-	require.Equal(t, all, (&Target{Files: []string{"other.go", "product.go"}}).own(all))
-	require.Empty(t, (&Target{Files: []string{"other.go"}}).own(all))
 	_, err := Find("engine", "engines")
-	require.EqualError(t, err, `target is "engines", allowed: engine, fairtags, fairslots, processor, protocol, driver, readers, http, llm`)
+	require.EqualError(t, err, `target is "engines", allowed: engine, fairtags, fairslots, protocol, driver, readers, http, llm`)
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,7 +21,6 @@ type Target struct {
 	Name     string
 	Packages []string
 	Tests    []string
-	Files    []string // whose mutants alone are played; none: all
 }
 
 // Targets are all of them.
@@ -33,7 +31,6 @@ var Targets = []Target{
 	}},
 	{Name: "fairtags", Packages: []string{"./internal/fairtags"}, Tests: []string{"./internal/fairtags"}},
 	{Name: "fairslots", Packages: []string{"./internal/fairslots"}, Tests: []string{"./internal/fairslots"}},
-	{Name: "processor", Packages: protocol[:1], Tests: protocol, Files: processor},
 	{Name: "protocol", Packages: protocol[:1], Tests: protocol},
 	{Name: "driver", Packages: []string{"./pkg/consensus/driver"}, Tests: []string{"./pkg/consensus/driver", "./pkg/consensus/memstore"}},
 	{Name: "readers", Packages: readers, Tests: readers},
@@ -44,15 +41,6 @@ var Targets = []Target{
 var http = []string{"./pkg/throttle/httpthrottle"}
 
 var protocol = []string{"./internal/protocol", "./pkg/consensus"}
-
-// processor are the files of internal/protocol of whose mutants none survives without a reason.
-var processor = []string{
-	"announcements.go", "answered.go", "backoff.go", "ceiling.go", "core.go", "degraded.go", "filedoc.go", "files.go", "forgive.go", "gather.go",
-	"load.go", "localpause.go", "logging.go", "note.go", "orderlog.go", "orders.go", "override.go", "overrideend.go", "pace.go", "pausedoc.go",
-	"policy.go", "processor.go", "quorum.go", "quotadoc.go", "quotaorder.go", "reserve.go", "setspent.go", "settings.go", "settingsdigest.go",
-	"spent.go", "tagaccount.go", "tagbook.go", "tagbusy.go", "tagdraws.go", "tagging.go", "tagpolicy.go", "tagretire.go", "tagspent.go",
-	"takeover.go", "usagereport.go", "view.go",
-}
 
 // readers are the packages that read the requests to LLMs and their answers. Each has the tests of its own mutants; most take milliseconds.
 var readers = []string{
@@ -124,7 +112,7 @@ func (t *Target) Play(ctx context.Context, root string, o Options) (r Result, er
 		return r, err
 	}
 	reasons := Reasons()
-	all := t.own(set.Mutants)
+	all := set.Mutants
 	chosen := choose(all, o)
 	r.All, r.Played = len(all), len(chosen)
 	ends, err := play(ctx, t.tests(root, folder, overlay), chosen, o.Jobs)
@@ -153,11 +141,6 @@ func (t *Target) Play(ctx context.Context, root string, o Options) (r Result, er
 		return r, fmt.Errorf("survivors.txt has mutants that tests notice:\n%s", strings.Join(stale, "\n"))
 	}
 	return r, nil
-}
-
-// own returns the mutants of the target's files.
-func (t *Target) own(all []Mutant) []Mutant {
-	return slices.DeleteFunc(slices.Clone(all), func(m Mutant) bool { return t.Files != nil && !slices.Contains(t.Files, path.Base(m.File)) })
 }
 
 // choose returns the mutants to play, in the order of their IDs. A sample consists of those with the least hashes.
