@@ -24,6 +24,9 @@ func (o *Order) Limiter() throttle.Limiter {
 	return o.limiter(cmp.Or(o.Value("limit"), o.limit, "none"))
 }
 
+// Know makes a limiter known by a name. The scenario closes it in the end.
+func (o *Order) Know(name string, l throttle.Limiter) { o.add(name, l) }
+
 // Named returns the limiter of a name; nil if there is none.
 func (o *Order) Named(name string) throttle.Limiter { return o.limits[name] }
 
