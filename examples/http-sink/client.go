@@ -81,9 +81,11 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 			return nil, err
 		}
 	}
-	base, err := outbound.NewTransport(connection)
-	if err != nil {
-		return nil, err
+	base := s.base
+	if base == nil {
+		if base, err = outbound.NewTransport(connection); err != nil {
+			return nil, err
+		}
 	}
 	c.tokens = s.tokens(base, log)
 	attempt := &outbound.Attempt{

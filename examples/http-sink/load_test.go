@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit/scenario"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -131,8 +131,6 @@ func TestRunServes(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-var update = flag.Bool("update", false, "write the table of README.md anew")
-
 // The settings in the example and in the README are good, but for the files that they name.
 func TestTheExamplesAreGood(t *testing.T) {
 	token := file(t, "token", canary)
@@ -179,7 +177,7 @@ func TestReadmeHasEverySetting(t *testing.T) {
 	want, err := config.ReplaceTable(string(content), "settings", config.Table(own(slices.Concat(
 		requestFields, batchFields, limitFields, retryFields, answerFields, loginFields, connectionFields, processFields))))
 	require.NoError(t, err)
-	if *update {
+	if *scenario.Update {
 		require.NoError(t, os.WriteFile("README.md", []byte(want), 0o644))
 		return
 	}

@@ -5,18 +5,13 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"io"
-	"log/slog"
 	"maps"
-	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +23,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // byDestination are settings by which a message names its destination, which has a path of its own at the service.
@@ -94,35 +88,6 @@ func TestQuotasOfDestinations(t *testing.T) {
 	}
 }
 
-// A destination that is exhausted or paused holds up no other, however many of its messages stand before theirs: whoever waits
-// for a limit takes none of the places for requests.
-func TestADestinationThatIsHeldBackHoldsUpNoOther(t *testing.T) {
-	for name, vars := range map[string]env{
-		"without a bound": {}, "with own limits": {"DESTINATION_MAX": "1000000"}, "a place for each destination": {"DESTINATION_IN_FLIGHT": "10"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			service := startService(t, nil)
-			vars["NUMATHROTTLE_QUOTAS"] = "{tags: {empty: {total: 1, per: 744h}, held: {}}}"
-			vars["CONCURRENCY"], vars["MAX_MESSAGES"] = "2", "1"
-			r := start(t, byDestination(service, vars))
-			require.Eventually(t, func() bool { // once the pool is on record
-				_, err := r.limits.rates[0].Pause(r.ctx, time.Now().Add(time.Hour), "test", throttle.PauseTag("held"), throttle.WaitForReceipts(0))
-				return err == nil
-			}, testTimeout, time.Millisecond)
-			done := make(chan error, 1)
-			go func() {
-				_, err := r.socket.Do(r.ctx, messages("empty", "held", "empty", "held", "empty", "free", "held", "free", "free"))
-				done <- err
-			}()
-			require.Eventually(t, func() bool { return seenBy(service)["free"] == 3 }, testTimeout, time.Millisecond)
-			require.Equal(t, map[string]int{"free": 3}, seenBy(service))
-			require.Empty(t, done)
-			r.socket.Abort()
-			require.ErrorIs(t, <-done, dataplane.ErrBroken)
-		})
-	}
-}
-
 // Whoever has waited for a limit takes a place again before it goes on, and holds no tokens while it waits for one.
 func TestWhoHasWaitedForALimitTakesAPlaceAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -164,50 +129,6 @@ func TestWhoHasWaitedForALimitTakesAPlaceAgain(t *testing.T) {
 	})
 }
 
-// A sink with one place sends its messages in their order: also when one waits for a limit, nothing overtakes it.
-func TestOnePlaceKeepsTheOrder(t *testing.T) {
-	for places, want := range map[string][]string{"1": {"free1"}, "2": {"free1", "free2"}} {
-		t.Run(places, func(t *testing.T) {
-			s, err := loaded(t, env{
-				"URL": "http://127.0.0.1/", "DESTINATION": "{{.Value}}", "NUMATHROTTLE_STORE": "memory://" + rand.Text(), "NUMATHROTTLE_MAX": "100",
-				"NUMATHROTTLE_POOL": "p", "NUMATHROTTLE_ID": "a", "NUMATHROTTLE_QUOTAS": "{tags: {empty: {total: 1, per: 744h}}}", "CONCURRENCY": places,
-			})
-			require.NoError(t, err)
-			synctest.Test(t, func(t *testing.T) {
-				k := virtualSink(t, &s, slog.New(slog.DiscardHandler))
-				var mu sync.Mutex
-				var sent []string
-				k.handler.client.http.Transport = httpthrottle.NewTransport(roundTripper(func(req *http.Request) (*http.Response, error) {
-					body, err := io.ReadAll(req.Body)
-					mu.Lock()
-					defer mu.Unlock()
-					sent = append(sent, string(body))
-					return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, err
-				}), k.limits.limiter(), httpthrottle.WithTag(destinationOf))
-				in := make(chan sinksdk.Datum, 3)
-				for _, id := range []string{"free1", "empty", "free2"} {
-					in <- aMessage{id: id}
-				}
-				close(in)
-				ctx, cancel := context.WithCancel(t.Context())
-				done := make(chan sinksdk.Responses, 1)
-				go func() { done <- k.handler.Sink(ctx, in) }()
-				time.Sleep(time.Hour)
-				mu.Lock()
-				require.ElementsMatch(t, want, sent) // two places promise no order
-				mu.Unlock()
-				cancel()
-				require.Len(t, <-done, 3)
-				require.NoError(t, k.close())
-			})
-		})
-	}
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
 // A quota that is changed while the sink runs counts for a destination that it knows already.
 func TestAChangedQuotaCountsForAKnownDestination(t *testing.T) {
 	service := startService(t, nil)
@@ -232,17 +153,4 @@ func TestAChangedQuotaCountsForAKnownDestination(t *testing.T) {
 		require.False(t, passes("acme"))
 	}
 	require.Eventually(t, func() bool { return passes("beta") }, testTimeout, 10*time.Millisecond)
-}
-
-// A destination that shares its own limits with others, for there are too many, has its own quota all the same.
-func TestADestinationWithoutLimitsOfItsOwnHasItsQuota(t *testing.T) {
-	service := startService(t, nil)
-	r := start(t, byDestination(service, env{
-		"NUMATHROTTLE_QUOTAS": "{tags: {late: {total: 1, per: 744h}}, other: {}}", "DESTINATION_MAX": "1000000", "DESTINATIONS": "1",
-		"LIMIT_WAIT": "1s", "ON_UNAVAILABLE": "nack",
-	}))
-	r.do(messages("first")...)
-	results := r.do(messages("late", "second")...)
-	require.Equal(t, []dataplane.SinkStatus{dataplane.SinkNack, dataplane.SinkSuccess}, statuses(results))
-	require.Contains(t, results[0].NackOptions.Reason, `tag "late"`)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/opening"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit/scenario"
 )
 
 // The chart refuses settings that there are not, and values that have not their form.
@@ -17,7 +18,7 @@ func TestChartSchema(t *testing.T) {
 	require.NoError(t, err)
 	want, err := config.ReplaceDefinition(content, "httpSinkConfig", config.SchemaOf(opening.ProgramFields(fields, poolOf)))
 	require.NoError(t, err)
-	if *update {
+	if *scenario.Update {
 		require.NoError(t, os.WriteFile(name, want, 0o644))
 		return
 	}

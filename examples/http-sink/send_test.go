@@ -7,10 +7,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
@@ -18,51 +16,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 )
-
-func TestEveryAttemptHasTheWholeBodyTheSameKeyAndATokenOfItsOwn(t *testing.T) {
-	service := startService(t, func(w http.ResponseWriter, _ seen, n int) {
-		switch n {
-		case 1:
-			w.Header().Set("Retry-After-Ms", "1")
-			w.WriteHeader(http.StatusInternalServerError)
-		case 2:
-			w.Header().Set("Retry-After-Ms", "1")
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-	})
-	r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": "4", "NUMATHROTTLE_MAX": "1000000"})
-	body := strings.Repeat("x", 300_000)
-	results := r.do(messages(body)...)
-	require.Equal(t, dataplane.SinkSuccess, results[0].Status)
-	requests := service.Requests()
-	require.Len(t, requests, 3)
-	key := requests[0].Header.Get("Idempotency-Key")
-	require.Regexp(t, "^"+results[0].ID+"-[0-9a-f]{32}$", key)
-	for _, request := range requests {
-		require.Equal(t, body, request.Body)
-		require.Equal(t, key, request.Header.Get("Idempotency-Key"))
-	}
-	require.EqualValues(t, 3, r.limits.rates[0].Status().Granted, "an attempt that the service refused has cost a token too")
-}
-
-func TestTheKeyIsTheSameWhenThePlatformOffersTheMessageAgain(t *testing.T) {
-	service := startService(t, func(w http.ResponseWriter, _ seen, n int) {
-		if n < 3 {
-			w.WriteHeader(http.StatusNotFound)
-		}
-	})
-	r := start(t, env{"URL": service.URL})
-	platform := dataplane.SinkWriter{Main: r.socket}
-	written, err := platform.Write(r.ctx, messages("a"))
-	require.NoError(t, err)
-	require.Equal(t, 2, written[0].Retries)
-	keys := map[string]int{}
-	for _, request := range service.Requests() {
-		keys[request.Header.Get("Idempotency-Key")]++
-	}
-	require.Len(t, keys, 1)
-	require.Len(t, service.Requests(), 3)
-}
 
 func TestDifferentMessagesHaveDifferentKeys(t *testing.T) {
 	seen := map[string]bool{}
@@ -85,55 +38,6 @@ func TestDifferentMessagesHaveDifferentKeys(t *testing.T) {
 		require.Regexp(t, "^[!-~]{1,255}$", id)
 		require.False(t, seen[id], one)
 		seen[id] = true
-	}
-}
-
-func TestWithoutAKeyAPostIsRepeatedOnlyIfItWasNotActedOn(t *testing.T) {
-	service := startService(t, func(w http.ResponseWriter, r seen, n int) {
-		w.Header().Set("Retry-After-Ms", "1")
-		if r.Body == "refused" && n < 4 {
-			w.WriteHeader(http.StatusTooManyRequests)
-		} else if r.Body == "failed" {
-			w.WriteHeader(http.StatusBadGateway)
-		}
-	})
-	r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": "10", "NO_IDEMPOTENCY_KEY": "true", "CONCURRENCY": "1"})
-	results := r.do(messages("refused", "failed")...)
-	require.Equal(t, []dataplane.SinkStatus{dataplane.SinkSuccess, dataplane.SinkFailure}, statuses(results))
-	require.Equal(t, []string{"refused", "refused", "refused", "refused", "failed"}, service.Bodies())
-	require.Empty(t, service.Requests()[0].Header.Get("Idempotency-Key"))
-}
-
-func TestWhatIsTooLargeIsHalvedUntilTheBadRecordStandsAlone(t *testing.T) {
-	for _, status := range []int{http.StatusRequestEntityTooLarge, http.StatusBadRequest, http.StatusUnprocessableEntity} {
-		service := startService(t, func(w http.ResponseWriter, r seen, _ int) {
-			if strings.Contains(r.Body, "bad") {
-				w.WriteHeader(status)
-			}
-		})
-		r := start(t, env{"URL": service.URL, "FORMAT": "ndjson", "STATUSES": fmt.Sprintf("%d=drop", status), "ON_UNAVAILABLE": "nack"})
-		values := make([]string, 16)
-		for i := range values {
-			values[i] = fmt.Sprint(i)
-		}
-		values[5] = `"bad"`
-		require.Equal(t, all(16, dataplane.SinkSuccess), statuses(r.do(messages(values...)...)))
-		bodies := service.Bodies()
-		require.Len(t, bodies, 1+2*4, "log2(16) steps, two halves each")
-		stored := map[string]int{}
-		for _, body := range bodies {
-			if !strings.Contains(body, "bad") {
-				for line := range strings.Lines(body) {
-					stored[strings.TrimSpace(line)]++
-				}
-			}
-		}
-		for i, value := range values {
-			if i != 5 {
-				require.Equal(t, 1, stored[value], "what is good is stored once")
-			}
-		}
-		require.Equal(t, "\"bad\"\n", bodies[slices.Index(bodies, "\"bad\"\n")])
 	}
 }
 
@@ -203,21 +107,6 @@ func TestMessagesGoTogetherOnlyToTheSamePlace(t *testing.T) {
 	require.ElementsMatch(t, []string{"/t/a?of=t%26x t&x 00-0 02", "/t/b%3Fc%23d?of=t%26x t&x 00-0 1", "/t/a?of=u u 00-1 3"}, got)
 }
 
-func TestAMessageWaitsForOthersOnlyForSoLong(t *testing.T) {
-	arrived := make(chan struct{}, 10)
-	service := startService(t, func(http.ResponseWriter, seen, int) { arrived <- struct{}{} })
-	r := start(t, env{"URL": service.URL, "FORMAT": "raw", "MAX_AGE": "5ms"})
-	in := make(chan sinkDatum)
-	done := make(chan int)
-	go func() { done <- len(r.handler.Sink(r.ctx, in)) }()
-	in <- datum{id: "1", value: "a"}
-	<-arrived // while the platform's batch goes on
-	in <- datum{id: "2", value: "b"}
-	close(in)
-	require.Equal(t, 2, <-done)
-	require.Equal(t, []string{"a", "b"}, service.Bodies())
-}
-
 func TestCompression(t *testing.T) {
 	for coding, decode := range map[string]func(io.Reader) (io.Reader, error){
 		"gzip": func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
@@ -241,62 +130,6 @@ func TestCompression(t *testing.T) {
 			require.EqualValues(t, len(requests[0].Body)+len("short"), r.limits.rates[0].Status().Granted, "bytes are counted as they are sent")
 		})
 	}
-}
-
-func TestRedirects(t *testing.T) {
-	elsewhere := startService(t, nil)
-	to := ""
-	service := startService(t, func(w http.ResponseWriter, r seen, _ int) {
-		var status int
-		if n, _ := fmt.Sscanf(r.Path, "/%d", &status); n == 1 {
-			w.Header().Set("Location", to)
-			w.WriteHeader(status)
-		}
-	})
-	for _, c := range []struct {
-		follow string
-		status int
-		to     string
-		want   dataplane.SinkStatus
-	}{
-		{"none", 307, service.URL + "/end", dataplane.SinkFailure},
-		{"same-host", 307, service.URL + "/end", dataplane.SinkSuccess},
-		{"same-host", 308, "/end", dataplane.SinkSuccess},
-		{"same-host", 302, "/end", dataplane.SinkFailure}, // would become a GET without the message
-		{"same-host", 307, elsewhere.URL, dataplane.SinkFailure},
-		{"same-host", 307, "/307", dataplane.SinkFailure}, // and again
-	} {
-		to = c.to
-		r := start(t, env{"URL": fmt.Sprintf("%s/%d", service.URL, c.status), "REDIRECTS": c.follow, "BEARER_TOKEN": canary})
-		results := r.do(messages("body")...)
-		require.Equal(t, c.want, results[0].Status, c)
-		last := service.Requests()[len(service.Requests())-1]
-		require.Equal(t, "POST", last.Method)
-		require.Equal(t, "body", last.Body)
-	}
-	require.Empty(t, elsewhere.Requests())
-}
-
-func TestSlowAnswers(t *testing.T) {
-	release := make(chan struct{})
-	service := startService(t, func(w http.ResponseWriter, r seen, _ int) {
-		switch r.Body {
-		case "slow head":
-			<-release
-		case "slow body":
-			w.WriteHeader(http.StatusOK)
-			http.NewResponseController(w).Flush()
-			<-release
-		}
-	})
-	defer close(release)
-	r := start(t, env{"URL": service.URL, "TIMEOUT": "50ms", "ON_OK": "on-success"})
-	began := time.Now()
-	results := r.do(messages("slow head", "slow body", "x")...)
-	require.Less(t, time.Since(began), testTimeout/2)
-	require.Equal(t, append(all(1, dataplane.SinkFailure), all(2, dataplane.SinkOnSuccess)...), statuses(results),
-		"an answer whose status has come is one")
-	require.Equal(t, "no answer in time (timeout)", results[0].Error)
 }
 
 func TestAnAnswerWithoutEndIsReadOnlyToItsBound(t *testing.T) {

@@ -28,6 +28,8 @@ type settings struct {
 
 	// Pool configures the sharing of the limits; each has a pool of its own below Pool.Pool. Pool.Limit is the limit over all requests.
 	Pool numathrottle.Config
+
+	base http.RoundTripper // nil: connections; set by tests
 }
 
 // requestSettings configure the requests.

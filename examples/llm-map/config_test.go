@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,9 +17,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit/scenario"
 )
-
-var update = flag.Bool("update", false, "write the table of README.md anew")
 
 func TestSettingsFromFileAndEnvironment(t *testing.T) {
 	clearEnv(t)
@@ -220,7 +218,7 @@ func TestReference(t *testing.T) {
 	rows := slices.DeleteFunc(config.Rows(fields), func(r config.Row) bool { return r.Topic == rampFields[0].Topic }) // they are in docs/settings.md
 	want, err := config.ReplaceTable(string(content), "settings", config.RowTable(rows))
 	require.NoError(t, err)
-	if *update {
+	if *scenario.Update {
 		require.NoError(t, os.WriteFile("README.md", []byte(want), 0o644))
 		return
 	}

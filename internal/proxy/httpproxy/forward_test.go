@@ -14,28 +14,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
-func TestForwardProxy(t *testing.T) {
-	u := serve(t, hello)
-	host := strings.TrimPrefix(u.URL, "http://")
-	l := throttletest.New()
-	p := start(t, Config{Forward: host, Limiter: l})
-	c := client(t, p)
-	res, _ := through(t, c, u.URL+"/path?q")
-	require.Equal(t, 200, res.StatusCode)
-	require.Equal(t, "/path?q", u.Requests()[0].Path)
-	require.Equal(t, host, u.Requests()[0].Host)
-	require.Len(t, l.Draws(), 1)
-
-	res, body := through(t, c, "http://example.com/")
-	require.Equal(t, 403, res.StatusCode)
-	require.Equal(t, "forbidden", reason(t, body))
-	require.Len(t, l.Draws(), 1, "what is not sent draws nothing")
-
-	res, text := send(t, "GET", p.url+"/x", "")
-	require.Equal(t, 404, res.StatusCode)
-	require.Contains(t, text, "forward proxy only")
-}
-
 // A CONNECT draws once, whatever is sent inside, and gives its slot back at its end.
 func TestConnect(t *testing.T) {
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hello(w, testkit.Request{}, 0) }))

@@ -66,7 +66,7 @@ func newHandler(c *Config, l limits, token string, out egress) *handler {
 	p.readsUsage = c.Settle == settleUsage
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
-		Transport:      p.transport(),
+		Transport:      p.transport(p.base()),
 		FlushInterval:  -1, // events are streamed
 		ModifyResponse: p.watchAnswer,
 		ErrorHandler:   p.failed,
@@ -91,8 +91,8 @@ func (p *handler) base() *http.Transport {
 	return base
 }
 
-// transport draws for each request and obeys the service's responses.
-func (p *handler) transport() http.RoundTripper {
+// transport draws for each request that base sends, and obeys the service's responses.
+func (p *handler) transport(base http.RoundTripper) http.RoundTripper {
 	opts := []httpthrottle.Option{
 		httpthrottle.WithCost(func(r *http.Request) int { return callOf(r.Context()).cost }),
 		httpthrottle.WithClassifier(classifier(p.Provider)),
@@ -104,7 +104,6 @@ func (p *handler) transport() http.RoundTripper {
 	if len(p.tags) > 0 && p.account == nil { // the refusals of an LLM concern its account, whoever is refused
 		opts = append(opts, httpthrottle.WithTag(func(r *http.Request) string { return p.refusedTag(callOf(r.Context()).tag) }))
 	}
-	var base http.RoundTripper = p.base()
 	switch {
 	case p.account != nil:
 		opts = append(opts, p.llmOptions()...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -298,4 +299,16 @@ func TestOneNumberHasOneTag(t *testing.T) {
 			require.Equal(t, want, tag, text)
 		}
 	}
+}
+
+// A tagged limiter keeps the tags that it is asked for.
+type tagged struct {
+	throttle.Limiter
+
+	tags []string
+}
+
+func (l *tagged) ForTag(tag string) throttle.Limiter {
+	l.tags = append(l.tags, tag)
+	return l.Limiter
 }

@@ -16,7 +16,7 @@ var (
 
 // Fits reports whether words are as wanted: the same, or in a range.
 func Fits(want, got []string) bool {
-	want = spread(want)
+	want, got = spread(want), spread(got)
 	for i, w := range want {
 		m := aRange.FindStringSubmatch(w)
 		switch {
@@ -41,15 +41,11 @@ func inRange(m []string, word string) bool {
 	return ok && (!lower || is >= least) && (!upper || is <= most)
 }
 
-// spread repeats figures and ranges that are counted.
+// spread repeats words that are counted.
 func spread(words []string) (all []string) {
 	for _, w := range words {
 		m := times.FindStringSubmatch(w)
 		if m == nil {
-			all = append(all, w)
-			continue
-		}
-		if _, isFigure := figure(m[1]); !isFigure && !aRange.MatchString(m[1]) {
 			all = append(all, w)
 			continue
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
-var update = flag.Bool("update", false, "write what the scenarios in testdata give")
+// Update is the flag -update, by which tests write what they compare with.
+var Update = flag.Bool("update", false, "write what the scenarios in testdata give, and other files that tests compare with")
 
 // A World is what the commands of one scenario act on.
 type World interface {
@@ -47,7 +48,7 @@ func Play(t *testing.T, files string, begin func(t *testing.T, kind string) Worl
 				t.Run(strings.TrimLeft(lines[from], "# "), s.playKinds)
 				from = to
 			}
-			if *update {
+			if *Update {
 				require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
 			}
 		})
@@ -128,7 +129,7 @@ func (s *script) playLines(t *testing.T, kind string, row *strings.Replacer) {
 		got, ok := p.playUntil(before)
 		switch {
 		case ok:
-		case says && *update && row == nil && !strings.Contains(want, "..") && !p.timed:
+		case says && *Update && row == nil && !strings.Contains(want, "..") && !p.timed:
 			s.lines[i] = strings.TrimRight(before, " ") + " => " + got
 			if remark != "" {
 				s.lines[i] += " //" + remark

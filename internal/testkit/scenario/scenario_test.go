@@ -92,11 +92,11 @@ func TestPlay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.txt")
 	const before = "# one\nsay 1; say 1 => 2 // why\nkind => a\n\n# rows\nsay N => N\n| N\n| 1\n| 2\n\n# (in each world)\nkind => ...\n"
 	require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
-	*update = true
-	defer func() { *update = false }()
+	*Update = true
+	defer func() { *Update = false }()
 	var ended []string
 	Play(t, file, func(*testing.T, string) World { return &toy{kind: "a", ended: &ended} }, "a")
-	*update = false
+	*Update = false
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, strings.Replace(before, "=> 2 //", "=> 1 1 //", 1), string(after))

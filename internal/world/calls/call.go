@@ -1,12 +1,16 @@
 package calls
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing/iotest"
 	"time"
@@ -14,55 +18,76 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A call is a request of a scenario, and its result.
+// A call is a request of a scenario, and its result, or other work that ends with one.
 type call struct {
-	req   *http.Request
-	sent  http.Header // as the caller made it
-	text  string      // of the request
-	body  *source     // nil: none
+	req   *http.Request // nil: other work
+	sent  http.Header   // as the caller made it
+	text  string        // of the request
+	body  *source       // nil: none
 	began time.Time
 	stop  context.CancelCauseFunc
 	keeps bool // the body of the answer stays open
+	far   bool // its client has a connection
 	done  chan struct{}
 
 	// What became of it, when done is closed.
 	res  *http.Response
 	err  error
 	took time.Duration // until its answer
-	got  string        // the text of the answer
+	got  string        // the text of the answer, or the result
 	read error         // with which that ended
 }
 
 // callKey finds the call of an attempt in the context of its request.
 type callKey struct{}
 
-// newCall makes a call of the words of an order.
-func (o *order) newCall() *call {
-	c := &call{began: time.Now(), keeps: o.Is("open"), done: make(chan struct{}), text: o.Value("body")}
-	again, gone, length, size := !o.Is("once"), o.Is("gone"), o.Value("length"), int(o.Number(o.Value("size")))
-	if c.text += strings.Repeat("x", size); c.text != "" || !again {
-		c.body = &source{Reader: strings.NewReader(c.text)}
-	}
-	if o.Is("unreadable") {
-		c.body, c.text = &source{Reader: iotest.ErrReader(errBroken)}, ""
-	}
-	ctx := context.WithValue(context.Background(), callKey{}, c)
+// Secret is in each request. No error and no log may have it.
+const Secret = "sesame"
+
+// callHeader tells the service to which call an attempt over a connection belongs.
+const callHeader = "Call"
+
+// task returns a new call without a request, and its context.
+func (o *Order) task() (*call, context.Context) {
+	c, ctx := &call{began: time.Now(), done: make(chan struct{})}, context.Background()
 	if d := o.Value("within"); d != "" {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, o.Time(d))
 		o.T.Cleanup(cancel)
 	}
-	if ctx, c.stop = context.WithCancelCause(ctx); o.Is("ended") {
+	ctx, c.stop = context.WithCancelCause(ctx)
+	name := o.Value("as")
+	o.calls[name], o.all = append(o.calls[name], c), append(o.all, c)
+	return c, ctx
+}
+
+// newCall makes a call of the words of an order, through a transport.
+func (o *Order) newCall(through http.RoundTripper) *call {
+	c, ctx := o.task()
+	c.keeps, c.text = o.Is("open"), o.Unquoted(o.Value("body"))
+	_, c.far = through.(*http.Transport)
+	again, gone, length, size := !o.Is("once"), o.Is("gone"), o.Value("length"), int(o.Number(o.Value("size")))
+	if c.text += strings.Repeat("x", size); c.text != "" || !again {
+		c.body = &source{Reader: strings.NewReader(c.text), every: o.Time(o.Value("every"))}
+	}
+	if o.Is("unreadable") {
+		c.body, c.text = &source{Reader: iotest.ErrReader(errBroken)}, ""
+	}
+	if o.Is("ended") {
 		c.stop(errGone)
 	}
-	tag := strings.ReplaceAll(o.Value("tag"), "*", "t"+strings.Repeat("t", len(o.all)))
+	tag := strings.ReplaceAll(o.Value("tag"), "*", strconv.Itoa(len(o.all)))
 	method := http.MethodGet
 	if c.body != nil {
 		method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(ctx, o.Word(method), "http://service.test/v1/chat?key=sesame", nil)
+	url := cmp.Or(o.Value("path"), "/v1/chat?key="+Secret)
+	if strings.HasPrefix(url, "/") {
+		url = "http://service.test" + url
+	}
+	req, err := http.NewRequestWithContext(context.WithValue(ctx, callKey{}, c), o.Word(method), url, nil)
 	require.NoError(o.T, err, o.Line)
-	req.Header.Set("Authorization", "Bearer sesame")
+	req.Header.Set("Authorization", "Bearer "+Secret)
 	if c.body != nil {
 		req.Body, req.ContentLength = c.body, int64(len(c.text))
 		if length != "" {
@@ -75,12 +100,15 @@ func (o *order) newCall() *call {
 		}
 	}
 	if tag != "" {
-		req.Header.Set("Tag", tag)
+		req.Header.Set("Tag", o.Unquoted(tag))
 	}
-	for name, value := range o.Set {
-		req.Header.Set(name, value)
+	if c.far {
+		number := strconv.Itoa(len(o.all))
+		req.Header.Set(callHeader, number)
+		o.service.know(number, c)
 	}
-	clear(o.Set)
+	o.headers(req.Header)
+	req.Host = req.Header.Get("Host")
 	c.req, c.sent = req, maps.Clone(req.Header)
 	return c
 }
@@ -129,7 +157,9 @@ func (c *call) isOver() bool {
 // judge returns a fault of the transport's; last is the call's last attempt, nil without one.
 func (c *call) judge(last *attempt) string {
 	switch {
-	case c.err != nil && (c.res != nil || strings.Contains(c.err.Error(), "sesame")):
+	case c.req == nil:
+		return ""
+	case c.err != nil && (c.res != nil || strings.Contains(c.err.Error(), Secret)):
 		return "an error beside a response, or with a secret"
 	case c.res != nil && c.res.Request != c.req:
 		return "the response is that of another request"
@@ -137,8 +167,12 @@ func (c *call) judge(last *attempt) string {
 		return "the caller's request has changed"
 	case c.body != nil && !c.body.isClosed():
 		return "the request's body is open"
+	case c.fault("reason") != "":
+		return map[bool]string{true: "an answer with a secret"}[strings.Contains(c.got, Secret)]
 	case c.res == nil || last == nil:
 		return ""
+	case c.far && last.answer != nil:
+		return c.judgeFar(last)
 	case !sameHeader(last.given.header, c.res.Header):
 		return "the answer has other headers"
 	case last.answer == nil:
@@ -149,6 +183,30 @@ func (c *call) judge(last *attempt) string {
 		return "the caller has not had the whole answer"
 	}
 	return ""
+}
+
+// judgeFar is judge for the answer that came over a connection, which adds headers and has its own errors.
+func (c *call) judgeFar(last *attempt) string {
+	for name, values := range last.given.header {
+		if !slices.Equal(c.res.Header[name], values) {
+			return "the answer has another " + name
+		}
+	}
+	if !c.keeps && (c.got != last.answer.text || (c.read == nil) != errors.Is(last.answer.end, io.EOF)) {
+		return "the caller has not had the whole answer"
+	}
+	return ""
+}
+
+// fault returns a field of the error in an answer in JSON; empty for none.
+func (c *call) fault(field string) string {
+	var in struct {
+		Error map[string]any `json:"error"`
+	}
+	if json.Unmarshal([]byte(c.got), &in) != nil || in.Error[field] == nil {
+		return ""
+	}
+	return fmt.Sprint(in.Error[field])
 }
 
 func sameHeader(a, b http.Header) bool { return maps.EqualFunc(a, b, slices.Equal) }

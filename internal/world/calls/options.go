@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ func busy(a httpthrottle.Answer) (httpthrottle.Refusal, bool) {
 }
 
 // options takes the options of a client.
-func (o *order) options() (opts []httpthrottle.Option) {
+func (o *Order) options() (opts []httpthrottle.Option) {
 	for name, option := range map[string]func(time.Duration) httpthrottle.Option{
 		"maxwait": httpthrottle.WithMaxWait, "maxelapsed": httpthrottle.WithMaxElapsed, "maxpause": httpthrottle.WithMaxPause,
 	} {
@@ -75,9 +76,9 @@ func (o *order) options() (opts []httpthrottle.Option) {
 		httpthrottle.WithLogger(slog.New(&o.journal)))
 }
 
-// answer adds an answer to the script of the service.
-func (o *order) answer(status string) {
-	a := &answer{takes: o.Time(o.Value("takes")), every: o.Time(o.Value("every")), end: io.EOF, header: http.Header{}, text: "fine"}
+// Answer adds an answer to the script of the service, of the settings of the command.
+func (o *Order) Answer(status string) {
+	a := &answer{host: o.Value("host"), takes: o.Time(o.Value("takes")), every: o.Time(o.Value("every")), end: io.EOF, header: http.Header{}, text: "fine"}
 	if status != "reset" {
 		a.status = int(o.Number(status))
 	}
@@ -97,17 +98,34 @@ func (o *order) answer(status string) {
 		a.text = strings.Repeat("x", size)
 	}
 	if text, ok := o.Set["text"]; ok {
-		a.text = strings.Trim(text, "-")
+		a.text = o.Unquoted(strings.Trim(text, "-"))
 		o.Value("text")
 	}
 	a.kind = o.Word("")
-	for name, value := range o.Set {
-		text, err := strconv.Unquote(`"` + strings.ReplaceAll(value, `"`, `\"`) + `"`)
-		require.NoError(o.T, err, o.Line)
-		a.header.Set(name, text)
-	}
-	clear(o.Set)
+	o.headers(a.header)
 	o.service.mu.Lock()
 	defer o.service.mu.Unlock()
 	o.service.script = append(o.service.script, a)
+}
+
+// headers takes all settings that are left as headers.
+func (o *Order) headers(h http.Header) {
+	for name, value := range o.Set {
+		h.Set(name, o.Unquoted(value))
+	}
+	clear(o.Set)
+}
+
+// many is a letter with a number of times.
+var many = regexp.MustCompile(`(\\x..|.)…(\d+)`)
+
+// Unquoted returns a text with escapes such as "\x20", and letters that are repeated.
+func (o *Order) Unquoted(value string) string {
+	value = many.ReplaceAllStringFunc(value, func(s string) string {
+		letter, times, _ := strings.Cut(s, "…")
+		return strings.Repeat(letter, int(o.Number(times)))
+	})
+	text, err := strconv.Unquote(`"` + strings.ReplaceAll(value, `"`, `\"`) + `"`)
+	require.NoError(o.T, err, o.Line)
+	return text
 }

@@ -1,9 +1,12 @@
 package calls
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -15,11 +18,13 @@ type service struct {
 	script []*answer
 	began  time.Time
 	seen   []*attempt
+	calls  map[string]*call // by the header callHeader
 }
 
 // An answer is the reaction to an attempt.
 type answer struct {
-	status int // 0: the connection breaks
+	host   string // it is only for attempts to this one; empty: for all
+	status int    // 0: the connection breaks
 	header http.Header
 	text   string
 	takes  time.Duration // until the head of the answer
@@ -30,23 +35,30 @@ type answer struct {
 
 // An attempt is a request that came to the service.
 type attempt struct {
-	of     *call
+	of     *call         // nil: none of a client
 	at     time.Duration // since the service began
 	method string
+	host   string
+	path   string // and the query
 	header http.Header
 	body   string
+	broken bool // the body could not be read to its end
 	again  bool // the base could send it again
 	given  *answer
 	answer *body // nil: none with a text
 }
 
-// field returns what an attempt came with: at, method, body, or a header.
+// field returns what an attempt came with: at, method, host, path, body, or a header.
 func (a *attempt) field(what string) string {
 	switch what {
 	case "at":
 		return a.at.String()
 	case "method":
 		return a.method
+	case "host":
+		return a.host
+	case "path":
+		return a.path
 	case "body":
 		return a.body
 	case "again":
@@ -69,6 +81,16 @@ func (s *service) begin() {
 	s.script, s.seen, s.began = nil, nil, time.Now()
 }
 
+// know makes a call known by its header.
+func (s *service) know(header string, c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls == nil {
+		s.calls = map[string]*call{}
+	}
+	s.calls[header] = c
+}
+
 // attempts returns those so far.
 func (s *service) attempts() []*attempt {
 	s.mu.Lock()
@@ -79,10 +101,21 @@ func (s *service) attempts() []*attempt {
 func (s *service) next(req *http.Request) (*attempt, *answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.script[0]
-	s.script = s.script[min(1, len(s.script)-1):]
-	of, _ := req.Context().Value(callKey{}).(*call)
-	seen := &attempt{of: of, given: a, at: time.Since(s.began), method: req.Method, header: req.Header.Clone(), again: req.GetBody != nil}
+	host := cmp.Or(req.Host, req.URL.Host)
+	fits := func(a *answer) bool { return a.host == "" || a.host == host }
+	i := slices.IndexFunc(s.script, fits)
+	a := s.script[i]
+	if slices.ContainsFunc(s.script[i+1:], fits) {
+		s.script = slices.Delete(s.script, i, i+1)
+	}
+	of, ok := req.Context().Value(callKey{}).(*call)
+	if !ok {
+		of = s.calls[req.Header.Get(callHeader)]
+	}
+	seen := &attempt{
+		of: of, given: a, at: time.Since(s.began), method: req.Method, host: host, path: req.URL.RequestURI(),
+		header: req.Header.Clone(), again: req.GetBody != nil,
+	}
 	s.seen = append(s.seen, seen)
 	return seen, a
 }
@@ -92,10 +125,13 @@ func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 	seen, a := s.next(req)
 	if req.Body != nil {
 		data, err := io.ReadAll(req.Body)
-		if err = errors.Join(err, req.Body.Close()); err != nil {
+		err = errors.Join(err, req.Body.Close())
+		s.mu.Lock()
+		seen.body, seen.broken = string(data), err != nil
+		s.mu.Unlock()
+		if err != nil {
 			return nil, err
 		}
-		seen.body = string(data)
 	}
 	if a.takes > 0 {
 		select {
@@ -112,10 +148,10 @@ func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 	case "nil", "nobody":
 		res.Body = a.bodiless()
 	case "both":
-		seen.answer = newBody(a)
+		seen.answer = newBody(req.Context(), a)
 		res.Body = connection{seen.answer}
 	default:
-		seen.answer = newBody(a)
+		seen.answer = newBody(req.Context(), a)
 		res.Body = seen.answer
 	}
 	return res, nil
@@ -133,6 +169,7 @@ func (a *answer) bodiless() io.ReadCloser {
 type body struct {
 	*answer
 
+	ctx     context.Context //nolint:containedctx // that of its request
 	mu      sync.Mutex
 	left    string
 	over    bool // its end was read
@@ -141,7 +178,9 @@ type body struct {
 	written string // to a connection
 }
 
-func newBody(a *answer) *body { return &body{answer: a, left: a.text, closing: make(chan struct{})} }
+func newBody(ctx context.Context, a *answer) *body {
+	return &body{answer: a, ctx: ctx, left: a.text, closing: make(chan struct{})}
+}
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
@@ -160,6 +199,8 @@ func (b *body) Read(p []byte) (int, error) {
 		select {
 		case <-b.closing:
 			return 0, errors.New("closed")
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
 		case <-time.After(wait):
 		}
 	}
@@ -209,8 +250,17 @@ func (c connection) Write(p []byte) (int, error) {
 type source struct {
 	io.Reader
 
+	every  time.Duration // a byte
 	mu     sync.Mutex
 	closed int
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if s.every > 0 {
+		time.Sleep(s.every)
+		p = p[:min(1, len(p))]
+	}
+	return s.Reader.Read(p)
 }
 
 func (s *source) Close() error {

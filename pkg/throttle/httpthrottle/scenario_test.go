@@ -7,4 +7,4 @@ import (
 )
 
 // TestScenarios plays the scenarios in testdata: calls of a service that follows a script. Package calls has their language.
-func TestScenarios(t *testing.T) { calls.Play(t, "testdata/*.txt") }
+func TestScenarios(t *testing.T) { calls.Play(t, "testdata/*.txt", nil) }
