@@ -95,7 +95,8 @@ func TestSilenceOfThePool(t *testing.T) {
 		5 * time.Second: {9 * time.Second, 0, "", true, false},
 		time.Minute:     {0, 0, "", true, true},
 	} {
-		o := Overview{Frozen: 2 * time.Second, FrozenBy: "x", Processors: []OverviewRow{{RosterRow: driver.RosterRow{Silent: time.Second, Left: 14 * time.Second}}}}
+		pod := driver.RosterRow{Silent: time.Second, Left: 14 * time.Second}
+		o := Overview{Frozen: 2 * time.Second, FrozenBy: "x", Processors: []OverviewRow{{RosterRow: pod}}}
 		o.addSilence(age)
 		row := &o.Processors[0]
 		require.Equal(t, time.Second+age, row.Silent)
@@ -164,7 +165,9 @@ func TestWhichDocumentsAreInForce(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	later := now.Add(time.Second)
 	var all []driver.Document
-	for _, name := range []string{backoffDocument, debtDocument, fileDocument, limitDocument, "new", pauseDocument, quotaDocument, rampDocument, spentDocument} {
+	for _, name := range []string{
+		backoffDocument, debtDocument, fileDocument, limitDocument, "new", pauseDocument, quotaDocument, rampDocument, spentDocument,
+	} {
 		all = append(all, driver.Document{Name: name})
 	}
 	for name, c := range map[string]struct {

@@ -273,9 +273,16 @@ func TestWhichPausesAreCovered(t *testing.T) {
 		on, other time.Duration // left; 0: without an end
 		covered   bool
 	}{
-		{"x", 0, 0, true}, {"x", 0, sec, true}, {"x", sec, 0, false}, {"y", 0, 0, false},
-		{"x", 10 * sec, 5 * sec, true}, {"x", 4 * sec, 4*sec + 100*ms, true}, {"x", 4 * sec, 4*sec + 110*ms, false},
-		{"x", 40 * sec, 40*sec + 125*ms, true}, {"x", 40 * sec, 40*sec + 126*ms, false}, {"x", -1, -2, false},
+		{"x", 0, 0, true},
+		{"x", 0, sec, true},
+		{"x", sec, 0, false},
+		{"y", 0, 0, false},
+		{"x", 10 * sec, 5 * sec, true},
+		{"x", 4 * sec, 4*sec + 100*ms, true},
+		{"x", 4 * sec, 4*sec + 110*ms, false},
+		{"x", 40 * sec, 40*sec + 125*ms, true},
+		{"x", 40 * sec, 40*sec + 126*ms, false},
+		{"x", -1, -2, false},
 	} {
 		end := func(left time.Duration) time.Duration {
 			if left == 0 {

@@ -291,7 +291,9 @@ func TestWhichTagsTheStoreIsAskedFor(t *testing.T) {
 	require.Equal(t, []driver.TagSlots{{Key: 3, InUse: 1}, {Key: 4, Wanted: 1, Demand: 1, Total: 1}}, s.ask(1))
 	const most = wire.MaxTokens
 	s.sent = []slotTag{tag(1, most, most, 5), tag(1, 1, 1, 0), tag(2, 1, 1, 0), tag(2, 1, 1, 4), tag(2, 1, 1, 3)}
-	require.Equal(t, []driver.TagSlots{{Key: 1, InUse: most, Wanted: most, Demand: most, Total: 5}, {Key: 2, InUse: 3, Wanted: 3, Demand: 3, Total: 3}}, s.ask(1))
+	require.Equal(t, []driver.TagSlots{
+		{Key: 1, InUse: most, Wanted: most, Demand: most, Total: 5}, {Key: 2, InUse: 3, Wanted: 3, Demand: 3, Total: 3},
+	}, s.ask(1))
 
 	s.sent = nil
 	for i := range uint64(wire.MaxTagSlots + 10) {

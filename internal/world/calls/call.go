@@ -173,6 +173,13 @@ func (c *call) judge(last *attempt) string {
 		return ""
 	case c.far && last.answer != nil:
 		return c.judgeFar(last)
+	}
+	return c.judgeNear(last)
+}
+
+// judgeNear is judge for the answer of a transport.
+func (c *call) judgeNear(last *attempt) string {
+	switch {
 	case !sameHeader(last.given.header, c.res.Header):
 		return "the answer has other headers"
 	case last.answer == nil:
