@@ -17,6 +17,7 @@ import (
 // hours and that with 25.
 func TestMidnights(t *testing.T) {
 	testkit.SkipRace(t, "it plays two days of syncs")
+	testkit.SkipShort(t, "two days of syncs")
 	zone, err := time.LoadLocation("America/Los_Angeles")
 	require.NoError(t, err)
 	for name, day := range map[string]time.Time{

@@ -127,6 +127,7 @@ func TestWaitingCallsHoldNoMoney(t *testing.T) {
 // total together, delay no other team, and leave it what is reserved for it.
 func TestCallsOfTwoLevels(t *testing.T) {
 	testkit.SkipRace(t, "it measures")
+	testkit.SkipShort(t, "it measures")
 	for name, c := range map[string]struct {
 		key              throttle.Quota
 		requests, flight int
