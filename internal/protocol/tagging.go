@@ -267,8 +267,8 @@ func (t *tagging) token(interval time.Duration) driver.Share {
 func (t *tagging) lower(part float64) {
 	own := slices.Clone(t.policy.plan.Own)
 	for k, rate := range own {
-		above := max(rate-t.policy.guaranteed(t.policy.terms[k].Key), 0)
-		own[k] = rate - above*(1-part)
+		kept := min(rate, t.policy.guaranteed(t.policy.terms[k].Key))
+		own[k] = kept + (rate-kept)*part
 	}
 	t.policy.plan.Own = own
 	t.policy.assign(&t.book)
