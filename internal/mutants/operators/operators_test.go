@@ -142,3 +142,14 @@ func TestChoose(t *testing.T) {
 	_, err := Find("engine", "engines")
 	require.EqualError(t, err, `target is "engines", allowed: engine, fairtags, fairslots, protocol, driver, readers, http, llm`)
 }
+
+// All tests are run once: the slow ones of the first package when its others have noticed nothing.
+func TestSlowTestsComeSecond(t *testing.T) {
+	var got []string
+	for _, c := range (&Target{Tests: []string{"./a", "./b"}, Slow: "^TestS"}).tests("root", "folder", "overlay") {
+		got = append(got, c.pkg+" "+c.which+" "+c.binary)
+	}
+	require.Equal(t, []string{
+		"./a -test.skip=^TestS folder/0.test", "./a -test.run=^TestS folder/1.test", "./b -test.short folder/2.test",
+	}, got)
+}

@@ -21,6 +21,7 @@ type Target struct {
 	Name     string
 	Packages []string
 	Tests    []string
+	Slow     string // a pattern of tests of the first of these packages, which are run when its others notice nothing
 }
 
 // Targets are all of them.
@@ -31,7 +32,10 @@ var Targets = []Target{
 	}},
 	{Name: "fairtags", Packages: []string{"./internal/fairtags"}, Tests: []string{"./internal/fairtags"}},
 	{Name: "fairslots", Packages: []string{"./internal/fairslots"}, Tests: []string{"./internal/fairslots"}},
-	{Name: "protocol", Packages: protocol[:1], Tests: protocol},
+	{
+		Name: "protocol", Packages: protocol[:1], Tests: protocol,
+		Slow: "^Test(CallsThatWaitForLong|TooManyTagsWait|CallsInFlightOfATag|FewSlotsGo|ABookIs|ReservedSlotsCome|EqualTagsHave|SlotsOfTagsWithout|WhichNames)",
+	},
 	{Name: "driver", Packages: []string{"./pkg/consensus/driver"}, Tests: []string{"./pkg/consensus/driver", "./pkg/consensus/memstore"}},
 	{Name: "readers", Packages: readers, Tests: readers},
 	{Name: "http", Packages: http, Tests: http},
@@ -168,6 +172,7 @@ func choose(all []Mutant, o Options) []Mutant {
 // A test is the tests of a package. They are compiled, and run without a mutant, when the first mutant needs them.
 type test struct {
 	pkg, folder, binary, overlay, root string
+	which                              string // a flag that chooses some of them; "-test.short" for all
 
 	once sync.Once
 	none bool          // the package has no tests
@@ -178,8 +183,14 @@ type test struct {
 // tests returns the target's tests.
 func (t *Target) tests(root, folder, overlay string) (list []*test) {
 	for i, pkg := range t.Tests {
-		binary := filepath.Join(folder, strconv.Itoa(i)+".test")
-		list = append(list, &test{pkg: pkg, folder: filepath.Join(root, pkg), binary: binary, overlay: overlay, root: root})
+		which := []string{"-test.short"}
+		if i == 0 && t.Slow != "" {
+			which = []string{"-test.skip=" + t.Slow, "-test.run=" + t.Slow}
+		}
+		for _, w := range which {
+			binary := filepath.Join(folder, strconv.Itoa(len(list))+".test")
+			list = append(list, &test{pkg: pkg, folder: filepath.Join(root, pkg), binary: binary, overlay: overlay, root: root, which: w})
+		}
 	}
 	return list
 }
@@ -214,8 +225,8 @@ const mostMemory = 6 << 20
 func (c *test) run(ctx context.Context, id int) (text []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.most)
 	defer cancel()
-	script := fmt.Sprintf(`ulimit -v %d; exec "$0" -test.short -test.failfast -test.count=1`, mostMemory)
-	cmd := exec.CommandContext(ctx, "sh", "-c", script, c.binary)
+	script := fmt.Sprintf(`ulimit -v %d; exec "$0" -test.short -test.failfast -test.count=1 "$1"`, mostMemory)
+	cmd := exec.CommandContext(ctx, "sh", "-c", script, c.binary, c.which)
 	cmd.Dir = c.folder
 	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(id))
 	cmd.WaitDelay = time.Second
