@@ -34,7 +34,7 @@ var Targets = []Target{
 	{Name: "fairslots", Packages: []string{"./internal/fairslots"}, Tests: []string{"./internal/fairslots"}},
 	{
 		Name: "protocol", Packages: protocol[:1], Tests: protocol,
-		Slow: "^Test(CallsThatWaitForLong|TooManyTagsWait|CallsInFlightOfATag|FewSlotsGo|ABookIs|ReservedSlotsCome|EqualTagsHave|SlotsOfTagsWithout|WhichNames)",
+		Slow: "^Test(CallsThatWaitForLong|TooManyTagsWait|CallsInFlightOfATag|FewSlotsGo|ABookIs|ReservedSlotsCome|EqualTagsHave|SlotsOfTagsWith|WhichNames)",
 	},
 	{Name: "driver", Packages: []string{"./pkg/consensus/driver"}, Tests: []string{"./pkg/consensus/driver", "./pkg/consensus/memstore"}},
 	{Name: "readers", Packages: readers, Tests: readers},
