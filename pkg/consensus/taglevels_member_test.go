@@ -40,21 +40,22 @@ func TestKeysAreNoDemandOfTheirOwn(t *testing.T) {
 		match      []limit.QuotaPattern
 		keys       int
 		many, each float64 // what the team with keys gets, and the other
+		short      bool    // the totals of its keys are short, too: tokens of one lapse while a call waits for the other
 	}{
 		"equal": {
-			map[string]throttle.Quota{"many": {}, "one": {}}, []limit.QuotaPattern{{Tag: "many/*", Quota: throttle.Quota{Total: 50}}}, 1000, 200, 200,
+			map[string]throttle.Quota{"many": {}, "one": {}}, []limit.QuotaPattern{{Tag: "many/*", Quota: throttle.Quota{Total: 50}}}, 1000, 200, 200, false,
 		},
 		"by name": {
-			map[string]throttle.Quota{"many": {}, "one": {}, "many/key-0": {Total: 390}}, nil, 50, 200, 200,
+			map[string]throttle.Quota{"many": {}, "one": {}, "many/key-0": {Total: 390}}, nil, 50, 200, 200, false,
 		},
 		"reserved": {
-			map[string]throttle.Quota{"many": {Reserved: 100}, "one": {Reserved: 300}}, []limit.QuotaPattern{{Tag: "*/*"}}, 1000, 100, 300,
+			map[string]throttle.Quota{"many": {Reserved: 100}, "one": {Reserved: 300}}, []limit.QuotaPattern{{Tag: "*/*"}}, 1000, 100, 300, false,
 		},
 		"total": {
-			map[string]throttle.Quota{"many": {Total: 60}, "one": {}}, []limit.QuotaPattern{{Tag: "many/*", Quota: throttle.Quota{Total: 5}}}, 30, 60, 340,
+			map[string]throttle.Quota{"many": {Total: 60}, "one": {}}, []limit.QuotaPattern{{Tag: "many/*", Quota: throttle.Quota{Total: 5}}}, 30, 60, 340, true,
 		},
 		"total, many keys": {
-			map[string]throttle.Quota{"many": {Total: 60}, "one": {}}, []limit.QuotaPattern{{Tag: "many/*", Quota: throttle.Quota{}}}, 1000, 60, 340,
+			map[string]throttle.Quota{"many": {Total: 60}, "one": {}}, []limit.QuotaPattern{{Tag: "many/*", Quota: throttle.Quota{}}}, 1000, 60, 340, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,8 +67,12 @@ func TestKeysAreNoDemandOfTheirOwn(t *testing.T) {
 				got := make(chan float64, 1)
 				go func() { got <- p.over(20*time.Second, "one") }()
 				many := p.over(20*time.Second, "many")
-				require.LessOrEqual(t, many, 1.05*c.many+2)
-				require.GreaterOrEqual(t, many, 0.8*c.many) // tokens of one total lapse while a call waits for the other: 53 to 60 of 60 in 75 runs
+				if c.short { // 51.8 to 60.2 in 1,500 windows
+					require.GreaterOrEqual(t, many, 0.8*c.many)
+					require.LessOrEqual(t, many, 1.05*c.many+2)
+				} else {
+					require.InDelta(t, c.many, many, 0.05*c.many+2)
+				}
 				require.InDelta(t, c.each, <-got, 0.05*c.each+2)
 				if c.tags["many"].Total > 0 {
 					p.within("many")
