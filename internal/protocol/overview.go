@@ -184,7 +184,7 @@ func (v *View) Overview() Overview {
 	all := perSecond(int64(o.Max), o.Per)
 	for i := range o.Processors {
 		p := &o.Processors[i]
-		part := v.Ceiling / p.Per.Seconds() / all // none, or endless, without a limit
+		part := v.Ceiling / p.Per.Seconds() / all // NaN or infinite without a limit: not below 1
 		if p.ID == v.ID && v.Ceiling > 0 && part < 1-1e-6 {
 			if v.Adapted {
 				o.Lowered = part

@@ -78,7 +78,7 @@ func (p *pausing) load(m moment, asked time.Duration, held pooldoc.Held) {
 	case !held.Lost && p.unreadable == nil:
 		p.follow(m)
 	}
-	if p.unreadable == nil {
+	if held.Lost && p.unreadable == nil {
 		p.obey(m, &held.Seen)
 	}
 	if h := &p.notified; p.Version >= h.version || asked >= h.at+notifiedFor(4*m.clamp) {
@@ -171,7 +171,7 @@ func (p *pausing) keep(m moment, before []LocalPause) {
 // obey merges the recorded pauses into the document that is about to replace the record, because
 // their authors may be gone. So it takes the version of the last resumption, and the pauses that
 // nobody has ended since. A pause that somebody has ended replaces no wish: the wish would end with
-// it. instead is zero if the record is the known one, or has none.
+// it. instead is zero if the store has no pauses on record.
 func (p *pausing) obey(m moment, instead *driver.Document) {
 	n, err := PauseDoc.Read(*instead)
 	if err != nil {

@@ -48,10 +48,12 @@ func (c QuotaChanges) Len() int {
 
 // Over returns configured quotas with the changes: those that processors with these quotas use. q stays as it is.
 func (c QuotaChanges) Over(q limit.Quotas) limit.Quotas {
-	if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
-		q.Tags = map[string]limit.Quota{}
+	if len(c.Tags) != 0 {
+		if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
+			q.Tags = map[string]limit.Quota{}
+		}
+		maps.Copy(q.Tags, c.Tags)
 	}
-	maps.Copy(q.Tags, c.Tags)
 	if c.Other != nil {
 		q.Other = *c.Other
 	}
