@@ -167,7 +167,7 @@ mutants: ## Leave out each rule of the protocol once, and change each operator o
 	$(GO) run ./internal/mutants/run -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/fairtags ./internal/fairslots ./pkg/throttle ./internal/protocol ./pkg/consensus/driver
 	$(GO) run ./internal/mutants/operators/run -sample 40 $(PINNED)
 
-# OPERATORS are targets of internal/mutants/operators; there is also http, with many survivors that nobody has judged.
+# OPERATORS are targets of internal/mutants/operators. Another one is http: its survivors are many, and not judged yet.
 # SAMPLE is how many mutants of each are played, always the same ones; 0: all.
 OPERATORS ?= engine fairtags fairslots protocol driver readers llm
 SAMPLE ?= 0

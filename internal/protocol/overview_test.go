@@ -160,7 +160,7 @@ func TestTheLimitOfAnOverride(t *testing.T) {
 	}
 }
 
-// Documents are in force until what they say has ended. Those that cannot be read, or that this release does not know, are.
+// A document is in force until its content has ended. Unreadable documents, and those of other releases, are in force.
 func TestWhichDocumentsAreInForce(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	later := now.Add(time.Second)
@@ -193,7 +193,7 @@ func TestWhichDocumentsAreInForce(t *testing.T) {
 	}
 }
 
-// Of a view, the ceiling of the processor itself says how far the limit is lowered, or where its ramp stands.
+// In a view, the processor's own ceiling says how far the limit is lowered, or where its ramp stands.
 func TestOverviewOfAView(t *testing.T) {
 	for name, c := range map[string]struct {
 		but           func(v *View)

@@ -77,7 +77,7 @@ func TestHowMuchATagAsksFor(t *testing.T) {
 	require.Zero(t, got, "it was never in use")
 }
 
-// For callers who wait an account asks for whole calls: at once if all of them, or the first, soon have their tokens beside those in hand.
+// For waiting callers an account asks for whole calls: at once if all of them, or the first, soon have their tokens beside those in hand.
 // Otherwise all that they lack is set aside for however long, and nothing in hand counts, because it would lapse before.
 func TestAnAccountAsksForWholeCalls(t *testing.T) {
 	const far = wire.MaxReach
@@ -114,7 +114,7 @@ func TestAnAccountAsksForWholeCalls(t *testing.T) {
 		"but for some":              {func(a *tagAccount) { a.held, a.rate, a.Promised, a.Waiting, a.Head, a.Line = true, 4, 9, 50, 4, 8 }, 2, 8, far},
 		"but none has them":         {func(a *tagAccount) { a.held, a.rate, a.InHand, a.Waiting, a.Head, a.Line = true, 4, 10, 50, 4, 20 }, 2, 10, 1},
 		"the limit is there":        {func(a *tagAccount) { a.rate, a.Promised, a.Head, a.Line = 4, 10, 4, 8 }, 2, 8, far},
-		// Who comes later waits for no more than comes at once, while others use the tag or all who wait have theirs by then.
+		// Later callers wait for no more than comes at once, while others use the tag or all who wait have theirs by then.
 		"alone for long":            {func(a *tagAccount) { a.demand, a.Head, a.Line = 200, 4, 230 }, 1, 260, far},
 		"alone at once":             {func(a *tagAccount) { a.demand, a.Head, a.Line = 200, 4, 200 }, 1, 200, far},
 		"not alone":                 {func(a *tagAccount) { a.demand, a.Head, a.Line = 200, 4, 230 }, 2, 230, far},

@@ -137,7 +137,7 @@ func TestWhatAnAnswerChangesForTags(t *testing.T) {
 	}
 }
 
-// Tags have a say in the division where there are quotas and a limit, for who is in the roster.
+// Tags decide on the division if there are quotas and a limit, for processors in the roster.
 func TestWhenTagsHaveASay(t *testing.T) {
 	busy := packBusy(0, 0, 0, []busyTag{{rate: 5000}})
 	rows := []driver.RosterRow{{ID: "a", Busy: busy}, {ID: "b", Busy: busy}}

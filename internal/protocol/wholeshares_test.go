@@ -155,7 +155,7 @@ func TestSlotsOfATotalHeldElsewhereAreNoDemand(t *testing.T) {
 	}
 }
 
-// Nobody has fewer slots than none, or more than all, whatever a policy says. Who could use one more comes before others.
+// A row has between no slot and all of them, whatever a policy says. Rows that could use one more come before others.
 func TestWholeSlotsOfAnyShares(t *testing.T) {
 	const quarter, all = driver.Whole / 4, driver.Whole
 	for name, c := range map[string]struct {

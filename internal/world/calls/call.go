@@ -44,7 +44,7 @@ type callKey struct{}
 // Secret is in each request. No error and no log may have it.
 const Secret = "sesame"
 
-// callHeader tells the service to which call an attempt over a connection belongs.
+// callHeader tells the service which call sent an attempt over a connection.
 const callHeader = "Call"
 
 // task returns a new call without a request, and its context.

@@ -18,7 +18,7 @@
 //	slots N: a limiter of calls in flight
 //	all NAME NAME/call: several limiters; one with /call is drawn from per call (PerCall)
 //	script [as=NAME] STEP..: a throttletest.Limiter. Its steps are grant, deny, REASON/D, which denies so, block, and pass, which waits for a
-//	  command pass [N]. With closed it is closed.
+//	  command pass [N]. closed is for a limiter that is closed.
 //	listener [adapts] [tags]: a limiter that grants everything and keeps what it is told; with tags it has one for each tag
 //	late D: the newest so far, but each draw begins D later, whatever becomes of its context
 //	pause TAG D: the newest limiter pauses; TAG is - for all
@@ -66,7 +66,7 @@
 //	log KEY: this attribute of each line, its level, or its msg
 //
 // A package's own commands (Commands) get an Order. They make a client of any transport (Client), such as one to a handler (Serve), or do
-// work of another kind that ends with a result (Work), with the limiters, the service and the log of the scenario.
+// other work that ends with a result (Work), with the limiters, the service and the log of the scenario.
 //
 // In each scenario a call gets the whole answer to its own attempt, with its headers; its request does not change and its body is closed.
 // Each attempt has the whole body of the request. Answers that nobody gets are read and closed, permits are settled, and neither an error

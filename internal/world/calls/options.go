@@ -76,7 +76,7 @@ func (o *Order) options() (opts []httpthrottle.Option) {
 		httpthrottle.WithLogger(slog.New(&o.journal)))
 }
 
-// Answer adds an answer to the script of the service, of the settings of the command.
+// Answer adds the answer that the command describes to the service's script.
 func (o *Order) Answer(status string) {
 	a := &answer{host: o.Value("host"), takes: o.Time(o.Value("takes")), every: o.Time(o.Value("every")), end: io.EOF, header: http.Header{}, text: "fine"}
 	if status != "reset" {
@@ -116,7 +116,7 @@ func (o *Order) headers(h http.Header) {
 	clear(o.Set)
 }
 
-// many is a letter with a number of times.
+// many matches a letter and how often it comes.
 var many = regexp.MustCompile(`(\\x..|.)…(\d+)`)
 
 // Unquoted returns a text with escapes such as "\x20", and letters that are repeated.

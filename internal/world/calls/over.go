@@ -33,10 +33,10 @@ func (o *Order) Named(name string) throttle.Limiter { return o.limits[name] }
 // Logger returns the log that questions look at.
 func (o *Order) Logger() *slog.Logger { return slog.New(&o.journal) }
 
-// Client takes a transport for the calls after it, or those with client=NAME, by the next word.
+// Client has the calls after it go through a transport, or, if the next word is a NAME, those with client=NAME.
 func (o *Order) Client(through http.RoundTripper) { o.clients[o.Word("")] = through }
 
-// Work does what ends with a result, in the background if it has as=P. Its context has the call's deadline, and ends with cancel P.
+// Work calls do for its result, in the background with as=P. Its context has the call's deadline, and ends with cancel P.
 func (o *Order) Work(do func(ctx context.Context) (result string)) string {
 	_, background := o.Set["as"]
 	c, ctx := o.task()
