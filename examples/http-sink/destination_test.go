@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"maps"
 	"strings"
@@ -98,9 +99,10 @@ func TestADestinationIsOpenedAgain(t *testing.T) {
 	l, err := openLimits(t.Context(), &s, slog.New(slog.DiscardHandler), func() {})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.close()) })
+	store := "memory://" + rand.Text()
 	var rate *throttle.Throttle // the other of the two limits cannot be opened
 	l.join = func(ctx context.Context, c numathrottle.Config) (*throttle.Throttle, error) {
-		c.Store = "memory://again"
+		c.Store = store
 		var err error
 		rate, err = numathrottle.Open(ctx, c)
 		return rate, err
@@ -113,7 +115,7 @@ func TestADestinationIsOpenedAgain(t *testing.T) {
 	_, err = first.Acquire(t.Context(), 1)
 	require.ErrorIs(t, err, throttle.ErrThrottled)
 
-	s.Pool.Store = "memory://again"
+	s.Pool.Store = store
 	require.Equal(t, first, l.ForTag("x"), "not with every message")
 	require.WithinDuration(t, time.Now().Add(openAgain), l.at["x"].again, openAgain)
 	l.at["x"].again = time.Now()

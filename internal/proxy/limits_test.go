@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 // A draw takes its cost of one limit, and one of each of the others.
 func TestLimits(t *testing.T) {
 	l, err := proxy.OpenLimits(t.Context(), &proxy.LimitConfig{
-		Pool:              numathrottle.Config{Limit: throttle.Limit{Max: 100_000, Burst: 100_000}, Store: "memory://limits", Pool: "p", ID: "i"},
+		Pool:              numathrottle.Config{Limit: throttle.Limit{Max: 100_000, Burst: 100_000}, Store: "memory://" + rand.Text(), Pool: "p", ID: "i"},
 		RequestsPerMinute: 60_000, InFlight: 2,
 	}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)

@@ -52,7 +52,9 @@ func TestKeysAreNoDemandOfTheirOwn(t *testing.T) {
 			map[string]throttle.Quota{"many": {Reserved: 100}, "one": {Reserved: 300}}, []limit.QuotaPattern{{Tag: "*/*"}}, 1000, 100, 300, false,
 		},
 		"total": {
-			map[string]throttle.Quota{"many": {Total: 60}, "one": {}}, []limit.QuotaPattern{{Tag: "many/*", Quota: throttle.Quota{Total: 5}}}, 30, 60, 340, true,
+			map[string]throttle.Quota{"many": {Total: 60}, "one": {}},
+			[]limit.QuotaPattern{{Tag: "many/*", Quota: throttle.Quota{Total: 5}}},
+			30, 60, 340, true,
 		},
 		"total, many keys": {
 			map[string]throttle.Quota{"many": {Total: 60}, "one": {}}, []limit.QuotaPattern{{Tag: "many/*", Quota: throttle.Quota{}}}, 1000, 60, 340, false,
