@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -95,19 +97,24 @@ func main() { println(count([]int{8, 7, 1, 0, 9, 2}, 7), int(number(6).scale(2))
 	build.Dir, build.Env = dir, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	play := func(id string) string {
+	play := func(setting string) string {
 		cmd := exec.CommandContext(t.Context(), binary)
-		cmd.Env = append(os.Environ(), variable+"="+id)
+		cmd.Env = append(os.Environ(), setting)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return "fails"
 		}
 		return strings.TrimSpace(string(out))
 	}
-	require.Equal(t, "12 6 x!", play(""))
+	require.Equal(t, "12 6 x!", play(variable+"="))
 	for i := range list {
-		require.NotEqual(t, "12 6 x!", play(strconv.Itoa(list[i].ID)), "%s", &list[i])
+		require.NotEqual(t, "12 6 x!", play(variable+"="+strconv.Itoa(list[i].ID)), "%s", &list[i])
 	}
+	reached := filepath.Join(dir, "reached")
+	require.Equal(t, "12 6 x!", play(recordVariable+"="+reached))
+	ids, err := os.ReadFile(reached)
+	require.NoError(t, err)
+	require.Len(t, strings.Fields(string(ids)), len(list), "each mutant's place is reached, and noted once")
 }
 
 // Each mutant that survives for a reason is one that there is.
@@ -140,16 +147,32 @@ func TestChoose(t *testing.T) {
 	require.Equal(t, all, choose(all, Options{}))
 	require.Equal(t, all[:2], choose(all, Options{Only: "number.scale"}))
 	_, err := Find("engine", "engines")
-	require.EqualError(t, err, `target is "engines", allowed: engine, fairtags, fairslots, protocol, driver, readers, http, llm`)
+	require.EqualError(t, err, `target is "engines", allowed: engine, throttle, fairtags, fairslots, protocol, driver, readers, http, llm`)
 }
 
-// All tests are run once: the slow ones of the first package when its others have noticed nothing.
-func TestSlowTestsComeSecond(t *testing.T) {
-	var got []string
-	for _, c := range (&Target{Tests: []string{"./a", "./b"}, Slow: "^TestS"}).tests("root", "folder", "overlay") {
-		got = append(got, c.pkg+" "+c.which+" "+c.binary)
+// A mutant is played with the tests that reach it: the quick ones first, of all packages, each test once.
+func TestQuickTestsComeFirst(t *testing.T) {
+	a, b := &suite{pkg: "a"}, &suite{pkg: "b"}
+	of := func(s *suite, name string, took time.Duration, ids ...int) test {
+		reaches := map[int]bool{}
+		for _, id := range ids {
+			reaches[id] = true
+		}
+		return test{suite: s, name: name, took: took, reaches: reaches}
+	}
+	tests := []test{
+		of(a, "TestSlow", time.Minute, 1), of(a, "TestOther", time.Millisecond, 2), of(a, "TestSecond", time.Second, 1, 2),
+		of(b, "TestQuick", time.Millisecond, 1), of(a, "TestFast", 200*time.Millisecond, 1), of(b, "TestMinute", time.Minute, 1),
+	}
+	played := func(id int) (got []string) {
+		for _, p := range parts(tests, id) {
+			got = append(got, fmt.Sprint(p.pkg, p.names, p.took))
+		}
+		return got
 	}
 	require.Equal(t, []string{
-		"./a -test.skip=^TestS folder/0.test", "./a -test.run=^TestS folder/1.test", "./b -test.short folder/2.test",
-	}, got)
+		"b[TestQuick] 1ms", "a[TestFast] 200ms", "a[TestSecond] 1s", "a[TestSlow] 1m0s", "b[TestMinute] 1m0s",
+	}, played(1))
+	require.Equal(t, []string{"a[TestOther TestSecond] 1.001s"}, played(2))
+	require.Empty(t, played(3), "no test reaches it")
 }

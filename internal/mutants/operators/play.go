@@ -7,21 +7,17 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// A Target is packages whose mutants are played, and the packages whose short tests are to notice them, in this order.
+// A Target is packages whose mutants are played, and the packages whose short tests are to notice them.
 type Target struct {
 	Name     string
 	Packages []string
 	Tests    []string
-	Slow     string // a pattern of tests of the first of these packages, which are run when its others notice nothing
 }
 
 // Targets are all of them.
@@ -30,12 +26,10 @@ var Targets = []Target{
 		"./internal/engine/bucket", "./internal/engine/gate", "./internal/engine/join", "./internal/engine/tagbucket", "./internal/engine/waitqueue",
 		"./pkg/throttle",
 	}},
+	{Name: "throttle", Packages: []string{"./pkg/throttle"}, Tests: []string{"./pkg/throttle"}},
 	{Name: "fairtags", Packages: []string{"./internal/fairtags"}, Tests: []string{"./internal/fairtags"}},
 	{Name: "fairslots", Packages: []string{"./internal/fairslots"}, Tests: []string{"./internal/fairslots"}},
-	{
-		Name: "protocol", Packages: protocol[:1], Tests: protocol,
-		Slow: "^Test(CallsThatWaitForLong|TooManyTagsWait|CallsInFlightOfATag|FewSlotsGo|ABookIs|ReservedSlotsCome|EqualTagsHave|SlotsOfTagsWith|WhichNames)",
-	},
+	{Name: "protocol", Packages: protocol[:1], Tests: protocol},
 	{Name: "driver", Packages: []string{"./pkg/consensus/driver"}, Tests: []string{"./pkg/consensus/driver", "./pkg/consensus/memstore"}},
 	{Name: "readers", Packages: readers, Tests: readers},
 	{Name: "http", Packages: http, Tests: http},
@@ -99,8 +93,9 @@ func (r *Result) Print(w io.Writer, target string, took time.Duration) {
 	}
 }
 
-// Play compiles a target's tests with its mutants, in the module at root, and runs them with one mutant after the other. The error says
-// that tests don't compile, fail without a mutant, or that the list of reasons names a mutant that they notice.
+// Play compiles a target's tests with its mutants, in the module at root, runs each test once to see which mutants it reaches, and then,
+// with one mutant after the other, those that reach it, the quickest first. The error says that tests don't compile, fail without a mutant,
+// or that the list of reasons names a mutant that they notice.
 func (t *Target) Play(ctx context.Context, root string, o Options) (r Result, err error) {
 	set, err := Load(ctx, root, t.Packages...)
 	if err != nil {
@@ -119,7 +114,11 @@ func (t *Target) Play(ctx context.Context, root string, o Options) (r Result, er
 	all := set.Mutants
 	chosen := choose(all, o)
 	r.All, r.Played = len(all), len(chosen)
-	ends, err := play(ctx, t.tests(root, folder, overlay), chosen, o.Jobs)
+	tests, err := prepare(ctx, t.Tests, root, folder, overlay, o.Jobs)
+	if err != nil {
+		return r, err
+	}
+	ends, err := play(ctx, tests, chosen, o.Jobs)
 	if err != nil {
 		return r, err
 	}
@@ -169,74 +168,6 @@ func choose(all []Mutant, o Options) []Mutant {
 	return chosen
 }
 
-// A test is the tests of a package. They are compiled, and run without a mutant, when the first mutant needs them.
-type test struct {
-	pkg, folder, binary, overlay, root string
-	which                              string // a flag that chooses some of them; "-test.short" for all
-
-	once sync.Once
-	none bool          // the package has no tests
-	most time.Duration // how long they may take with a mutant
-	err  error
-}
-
-// tests returns the target's tests.
-func (t *Target) tests(root, folder, overlay string) (list []*test) {
-	for i, pkg := range t.Tests {
-		which := []string{"-test.short"}
-		if i == 0 && t.Slow != "" {
-			which = []string{"-test.skip=" + t.Slow, "-test.run=" + t.Slow}
-		}
-		for _, w := range which {
-			binary := filepath.Join(folder, strconv.Itoa(len(list))+".test")
-			list = append(list, &test{pkg: pkg, folder: filepath.Join(root, pkg), binary: binary, overlay: overlay, root: root, which: w})
-		}
-	}
-	return list
-}
-
-// prepare compiles the tests and runs them without a mutant.
-func (c *test) prepare(ctx context.Context) error {
-	c.once.Do(func() {
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", c.overlay, "-o", c.binary, c.pkg)
-		cmd.Dir = c.root
-		if text, err := cmd.CombinedOutput(); err != nil {
-			c.err = fmt.Errorf("compile the tests of %s: %w\n%s", c.pkg, err, text)
-			return
-		}
-		if _, err := os.Stat(c.binary); err != nil {
-			c.none = true
-			return
-		}
-		began := time.Now()
-		c.most = time.Hour
-		if text, err := c.run(ctx, 0); err != nil {
-			c.err = fmt.Errorf("the tests of %s fail without a mutant: %w\n%s", c.pkg, err, text)
-		}
-		c.most = 20*time.Second + 5*time.Since(began)
-	})
-	return c.err
-}
-
-// mostMemory bounds the memory of a test in KiB: a mutant may fill it without end.
-const mostMemory = 6 << 20
-
-// run runs the tests with a mutant.
-func (c *test) run(ctx context.Context, id int) (text []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.most)
-	defer cancel()
-	script := fmt.Sprintf(`ulimit -v %d; exec "$0" -test.short -test.failfast -test.count=1 "$1"`, mostMemory)
-	cmd := exec.CommandContext(ctx, "sh", "-c", script, c.binary, c.which)
-	cmd.Dir = c.folder
-	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(id))
-	cmd.WaitDelay = time.Second
-	text, err = cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return text[max(0, len(text)-4000):], err
-}
-
 // An end is what became of a mutant.
 type end int
 
@@ -246,54 +177,46 @@ const (
 	timedOut
 )
 
-func (c *test) play(ctx context.Context, id int) end {
-	switch _, err := c.run(ctx, id); {
-	case err == nil:
-		return survived
-	case errors.Is(err, context.DeadlineExceeded):
-		return timedOut
-	}
-	return killed
+// play plays mutants, some at a time, until one can't be played.
+func play(ctx context.Context, tests []test, list []Mutant, jobs int) ([]end, error) {
+	ends := make([]end, len(list))
+	err := each(ctx, len(list), jobs, func(ctx context.Context, i int) (err error) {
+		ends[i], err = playOne(ctx, tests, list[i].ID)
+		return err
+	})
+	return ends, err
 }
 
-// play plays mutants, some at a time, until one can't be played.
-func play(ctx context.Context, tests []*test, list []Mutant, jobs int) ([]end, error) {
+func playOne(ctx context.Context, tests []test, id int) (end, error) {
+	for _, part := range parts(tests, id) {
+		if end := part.play(ctx, id); end != survived {
+			return end, context.Cause(ctx)
+		}
+	}
+	return survived, context.Cause(ctx)
+}
+
+// each calls do for 0 to n-1, so many at a time, until one call fails.
+func each(ctx context.Context, n, jobs int, do func(context.Context, int) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	ends := make([]end, len(list))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range max(jobs, 1) {
 		workers.Go(func() {
 			for i := range next {
-				var err error
-				if ends[i], err = playOne(ctx, tests, list[i].ID); err != nil {
+				if err := do(ctx, i); err != nil {
 					stop(err)
 				}
 			}
 		})
 	}
-	for i := range list {
+	for i := range n {
 		if ctx.Err() == nil {
 			next <- i
 		}
 	}
 	close(next)
 	workers.Wait()
-	return ends, context.Cause(ctx)
-}
-
-func playOne(ctx context.Context, tests []*test, id int) (end, error) {
-	for _, c := range tests {
-		if err := c.prepare(ctx); err != nil {
-			return survived, err
-		}
-		if c.none {
-			continue
-		}
-		if end := c.play(ctx, id); end != survived {
-			return end, context.Cause(ctx)
-		}
-	}
-	return survived, nil
+	return context.Cause(ctx)
 }

@@ -5,19 +5,45 @@ import "fmt"
 // variable is the environment variable that holds the ID of the mutant in force.
 const variable = "NUMATHROTTLE_MUTANT"
 
+// recordVariable is the environment variable with the name of a file to which the IDs of mutants are written whose places are reached.
+const recordVariable = "NUMATHROTTLE_MUTANTS_REACHED"
+
 // switches is a file of each package that has mutants.
-func switches(pkg string) string { return fmt.Sprintf(switchesFile, pkg, variable) }
+func switches(pkg string) string { return fmt.Sprintf(switchesFile, pkg, variable, recordVariable) }
 
 const switchesFile = `package %s
 
 import (
 	"os"
 	"strconv"
+	"sync/atomic"
 )
 
 var mutantInForce, _ = strconv.Atoi(os.Getenv(%q))
 
-func mutant(id int) bool { return mutantInForce == id }
+var (
+	mutantRecord  = os.Getenv(%q)
+	mutantReached [1 << 15]atomic.Bool
+)
+
+func mutant(id int) bool {
+	if mutantRecord == "" {
+		return mutantInForce == id
+	}
+	if !mutantReached[id].Load() && !mutantReached[id].Swap(true) {
+		file, err := os.OpenFile(mutantRecord, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			panic(err)
+		}
+		if _, err := file.WriteString(strconv.Itoa(id) + "\n"); err != nil {
+			panic(err)
+		}
+		if err := file.Close(); err != nil {
+			panic(err)
+		}
+	}
+	return false
+}
 
 type mutantNumber interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64
