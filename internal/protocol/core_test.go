@@ -216,3 +216,18 @@ func TestAnObservationIsBounded(t *testing.T) {
 		require.Equal(t, c.tag, p.reported.Tag, c)
 	}
 }
+
+// A processor knows the notes of the newest answer, whichever of them have changed.
+func TestNotesAreThoseOfTheNewestAnswer(t *testing.T) {
+	var c core
+	for _, notes := range [][]string{
+		{"1 n:1", "1 n:2"}, {"1 n:3", "1 n:4"}, {"1 n:3", "1 n:5"}, {"1 n:5"}, {"1 n:6"}, {"1 n:6", "1 n:7"},
+	} {
+		c.receive(0, &driver.Answer{Grant: driver.Grant{Roster: rowsOf(notes...)}})
+		var want []Note
+		for _, n := range notes {
+			want = append(want, NoteIn(n))
+		}
+		require.Equal(t, want, c.notes)
+	}
+}
