@@ -165,19 +165,6 @@ func TestTagPlanEndsWithoutUse(t *testing.T) {
 	}
 }
 
-// The cost of a tag's calls is the average of those since the last look.
-func TestTagPlanKnowsTheCostOfCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th := quotaed(t, Limit{Max: 1000, Burst: 100}, tagsOf(map[string]Quota{"a": {}}))
-		time.Sleep(time.Second)
-		for range 40 {
-			take(t, th.ForTag("a"), 7)
-			time.Sleep(500 * time.Millisecond)
-		}
-		require.InDelta(t, 7, statusOf(th, "a").Cost, 0.01)
-	})
-}
-
 // Demand is the larger one of the last two looks, of tokens used and refused, and what callers wait for.
 func TestTagSample(t *testing.T) {
 	at := func(seconds int) int64 { return int64(time.Duration(seconds) * time.Second) }
