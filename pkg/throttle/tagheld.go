@@ -223,7 +223,7 @@ func (h *hold) reported(now int64, waiting int) sharing.Hold {
 	return reported
 }
 
-// holds reports whether a tag, rather than the limit described by own, holds back most callers.
+// holds reports whether a tag that holds or refuses callers, rather than the limit described by own, holds back most of them.
 func (s *tagSet) holds(h hold, own Throttling, held bool) bool {
 	if held && own.Reason != ReasonLimit && own.Reason != ReasonAdaptive {
 		return false // a pause, or no share: nobody gets anything
@@ -231,7 +231,7 @@ func (s *tagSet) holds(h hold, own Throttling, held bool) bool {
 	if h.callers > 0 || own.Waiting > 0 {
 		return h.callers >= own.Waiting // as many may be the same callers, with tokens of the tag at last
 	}
-	return h.refused > 0 && h.refused >= s.limited.Load()
+	return h.refused >= s.limited.Load()
 }
 
 // countWait counts a wait for the limit to each tag.

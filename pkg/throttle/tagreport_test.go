@@ -82,3 +82,26 @@ func TestTagStatusHasTagsInUse(t *testing.T) {
 		require.Equal(t, []string{"refused", "spent", "used", "waits"}, names)
 	})
 }
+
+// What the limit has refused within a second counts for whatever reason of its own, to compare it with what tags refuse.
+func TestTagRefusalsBesideThoseOfTheLimit(t *testing.T) {
+	s := quotaed(t, Limit{Max: 10}, tagsOf(map[string]Quota{"a": {}})).tags
+	for r, n := range map[Reason]int{ReasonLimit: 1, ReasonAdaptive: 2, ReasonClass: 4, ReasonQuota: 8} {
+		for range n {
+			s.t.gate.Waits.CountRefusal(r)
+		}
+	}
+	s.lookLimited(0)
+	require.EqualValues(t, 7, s.limited.Load())
+	s.lookLimited(0)
+	require.Zero(t, s.limited.Load())
+}
+
+// TagWaitStats names the tags that were held back.
+func TestTagWaitStatsOfTagsHeldBack(t *testing.T) {
+	th := quotaed(t, Limit{Max: 10}, tagsOf(map[string]Quota{"a": {}, "b": {}}))
+	require.Empty(t, th.TagWaitStats())
+	deny(t, th.ForTag("a"), 10)
+	th.ForTag("b")
+	require.Equal(t, []TagWaitStats{{Tag: "a", Stats: []WaitStats{{Reason: ReasonLimit, Refusals: 1}}}}, th.TagWaitStats())
+}
