@@ -115,7 +115,7 @@ func (g *tag) putLargest() {
 			most, by = n, of
 		}
 	}
-	if g.largest.Swap(most) != most || g.largestFrom.Load() == nil {
+	if g.largest.Swap(most) != most { // it is at least 1
 		g.largestFrom.Store(by)
 	}
 }
@@ -235,7 +235,7 @@ func (s *shortages[T]) other(g *T, now int64) *T {
 // these tags leaves anything to the others: the tokens that it takes now come back before they can have taken all of theirs.
 func (s *tagSet) kept(now int64, w *waiter) (units int64) {
 	t := s.t
-	if t.issuing() || !s.short.any(now) {
+	if !s.short.any(now) {
 		return 0
 	}
 	capacity := t.bucket.Law().Capacity
@@ -264,7 +264,7 @@ func (s *tagSet) keptUntil() int64 { return s.short.until.Load() }
 
 // passes reports whether tokens are kept for the tag of w, as many as it asks for.
 func (s *tagSet) passes(now int64, w *waiter) bool {
-	if w.TagQueue == nil || s.t.issuing() || !s.short.any(now) {
+	if s.t.issuing() || !s.short.any(now) {
 		return false
 	}
 	for i := range maxShort {

@@ -45,9 +45,11 @@ func (g *tag) waits(n int, r Reason) (end func()) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		now := g.t.gate.Now()
-		if n := h.callers.Len(); n >= h.peak || !h.isRecent(now) {
-			h.peak = n
+		peak := h.callers.Len()
+		if h.isRecent(now) {
+			peak = max(peak, h.peak)
 		}
+		h.peak = peak
 		h.callers.Remove(at)
 		h.ended = now
 		h.log.Apart(now, -1, h.reason)
@@ -59,7 +61,7 @@ func (g *tag) waits(n int, r Reason) (end func()) {
 // turn makes r the reason for which callers wait. h.mu is held.
 func (g *tag) turn(now int64, r Reason) {
 	h := &g.held
-	if n := h.callers.Len(); n > 0 && r != h.reason {
+	if n := h.callers.Len(); r != h.reason {
 		h.log.Shift(now, n, h.reason, r)
 		g.t.gate.Waits.Shift(now, n, h.reason, r)
 	}
@@ -103,10 +105,11 @@ func (g *tag) waitInTagQueue(more int, r Reason) {
 
 // turnTagQueue makes r the reason for which calls wait for the limit. h.mu is held.
 func (g *tag) turnTagQueue(now int64, r Reason) {
-	if h := &g.held; h.tagQueue > 0 && r != h.tagQueueReason {
+	h := &g.held
+	if r != h.tagQueueReason {
 		h.log.Shift(now, h.tagQueue, h.tagQueueReason, r)
 	}
-	g.held.tagQueueReason = r
+	h.tagQueueReason = r
 }
 
 // lookHeld begins another second of turnedAway. r is why the limit holds calls back at present.
@@ -117,9 +120,7 @@ func (g *tag) lookHeld(now int64, r Reason) {
 	if r == ReasonLimit && g.outranked.Load() {
 		r = ReasonClass
 	}
-	if h.tagQueue > 0 {
-		g.turnTagQueue(now, r)
-	}
+	g.turnTagQueue(now, r)
 	h.turnedAway, h.looked = h.refused-h.looked, h.refused
 }
 
@@ -210,21 +211,19 @@ func (s *tagSet) worst() (worst hold, ok bool) {
 // reported returns what operators see of a tag that holds callers back, of so many that wait.
 func (h *hold) reported(now int64, waiting int) sharing.Hold {
 	reported := sharing.Hold{Callers: min(h.callers, waiting), Tags: h.tags}
-	if h.callers > 0 && h.since > 0 {
+	if h.since > 0 {
 		reported.Longest = time.Duration(now - h.since)
 	}
 	if h.reason == ReasonBudget {
 		reported.Left = h.retry
 	}
 	if q := h.quota; q != nil && h.reason == ReasonQuota {
-		if reported.Blocked = q.Blocked; q.Per > 0 {
-			reported.Rate = float64(q.Total) / q.Per.Seconds()
-		}
+		reported.Blocked, reported.Rate = q.Blocked, float64(q.Total)/q.Per.Seconds()
 	}
 	return reported
 }
 
-// holds reports whether a tag, rather than the limit described by own, holds back most callers.
+// holds reports whether a tag that holds or refuses callers, rather than the limit described by own, holds back most of them.
 func (s *tagSet) holds(h hold, own Throttling, held bool) bool {
 	if held && own.Reason != ReasonLimit && own.Reason != ReasonAdaptive {
 		return false // a pause, or no share: nobody gets anything
@@ -232,7 +231,7 @@ func (s *tagSet) holds(h hold, own Throttling, held bool) bool {
 	if h.callers > 0 || own.Waiting > 0 {
 		return h.callers >= own.Waiting // as many may be the same callers, with tokens of the tag at last
 	}
-	return h.refused > 0 && h.refused >= s.limited.Load()
+	return h.refused >= s.limited.Load()
 }
 
 // countWait counts a wait for the limit to each tag.

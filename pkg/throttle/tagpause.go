@@ -70,7 +70,7 @@ func (s *tagSet) pausesChanged() {
 	}
 	s.held.timers = nil
 	for _, p := range list {
-		if d := p.Until.Sub(gate.Present()); !p.Until.IsZero() && d > 0 {
+		if d := p.Until.Sub(gate.Present()); d > 0 { // it has an end
 			s.held.timers = append(s.held.timers, gate.AfterFunc(d+1, s.held.wake))
 		}
 	}

@@ -42,7 +42,7 @@ func (g *tag) report(now int64, keep time.Duration) (r sharing.TagReport, report
 	g.tagBucket.Report(now, int64(keep), &r)
 	g.line(full, &r)
 	reported = r.Used != g.reported.Used || r.Refused != g.reported.Refused || r.Waiting > 0 || r.Back > 0 || r.BackSpent > 0 || r.Owed > 0 ||
-		r.InHand+r.Promised > 0
+		r.InHand > 0 || r.Promised > 0
 	if g.reported = r; reported {
 		g.again = false
 	}
@@ -130,7 +130,7 @@ func (g *tag) put(now int64, e sharing.TagGrant) {
 	defer g.mu.Unlock()
 	g.tagBucket.Grant(e, at(e.Batch.From, 0), at(e.Batch.Until, never), at(e.Again, 0))
 	g.review(now)
-	if w := g.queue.First; w != nil && g.tagBucket.AtHand(now) < int64(w.Least) {
+	if w := g.queue.First; w != nil {
 		w.Attempt.Wake() // it may learn when more comes
 	}
 	g.retime(now)

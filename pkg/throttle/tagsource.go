@@ -155,7 +155,7 @@ func (g tagBucketSource) Stand(w *waiter) {
 	}
 	now := g.t.gate.Now()
 	g.serve(now)
-	if g.queue.First == w || g.queue.Len == 1 {
+	if g.queue.First == w {
 		g.poke(now)
 	}
 }
@@ -236,7 +236,7 @@ func (g *tag) onTimer() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.t.gate.Now()
-	if w := g.queue.First; w != nil && g.tagBucket.AtHand(now)-g.promisedBefore(w) < int64(w.Least) {
+	if w := g.queue.First; w != nil {
 		w.Attempt.Wake() // it may have to learn that it is no longer known when tokens come
 		if _, _, known := g.tagBucket.Due(now, int64(w.Least)); !known {
 			g.poke(now)
