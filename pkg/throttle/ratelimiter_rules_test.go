@@ -46,3 +46,13 @@ func TestRateEarnsWithin(t *testing.T) {
 		require.False(t, th.earnsWithin(1, time.Hour), "never")
 	})
 }
+
+// A limiter with a clock of its own never reads the machine's.
+func TestRateByAClockOfItsOwn(t *testing.T) {
+	c := &manualClock{now: time.Unix(1_000_000_000, 0)} // long ago
+	th := whole(t, Limit{Max: 10, Burst: 5}, withClock(c))
+	deny(t, th, 1)
+	c.advance(101 * time.Millisecond)
+	take(t, th, 1)
+	deny(t, th, 1)
+}
