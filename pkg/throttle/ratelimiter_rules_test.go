@@ -56,3 +56,13 @@ func TestRateByAClockOfItsOwn(t *testing.T) {
 	take(t, th, 1)
 	deny(t, th, 1)
 }
+
+// Without a limit a permit holds what was asked for, but no negative number.
+func TestRateWithoutALimit(t *testing.T) {
+	th := whole(t, Limit{})
+	for n, want := range map[int]int{0: 0, 1: 1, 1 << 40: 1 << 40, -1: 0} {
+		p, ok := th.TryAcquire(n)
+		require.Equal(t, n >= 0, ok)
+		require.Equal(t, want, p.N())
+	}
+}
