@@ -103,7 +103,7 @@ func (g *bundle) settle(_ int64, _, used int) {
 		case p.n == 0 && cost > 0 && c.Seat != nil:
 			of := c.Seat.Gate
 			dropped.put(of, nativeOf(c).book(min(cost, maxTokens), dropped[of]))
-		case p.n > 0:
+		default:
 			if by, ok := p.by.(debtor); ok && c.Seat != nil {
 				of := c.Seat.Gate
 				dropped.put(of, by.settleBeside(p.pos, p.n, cost, dropped[of]))

@@ -33,8 +33,7 @@ type localBackoff struct {
 	at            int64
 	used, offered int64
 
-	timer   sharing.Timer
-	stepped bool // the timer is set
+	timer sharing.Timer
 }
 
 // A start is when a tally began. The tally counts refusals of calls granted from then on. It also says when a call was granted: one of the
@@ -102,10 +101,10 @@ func (t *rateLimiter) report(n int, o Outcome, granted start) {
 
 // noteReport counts the outcome of a call of n tokens, and returns what to book of it: nothing after Close. The lock is held.
 func (t *rateLimiter) noteReport(n int, o Outcome) (calls backoff.Totals) {
-	if n <= 0 || t.gate.Closed.Load() {
+	if t.gate.Closed.Load() {
 		return calls
 	}
-	calls = o.totals(n)
+	calls = o.totals(max(n, 0))
 	t.backoff.reported = t.backoff.reported.Plus(calls)
 	return calls
 }
@@ -196,10 +195,17 @@ func (t *rateLimiter) stepBackoff(now int64) {
 		b.used, b.offered = flow.Since(b.flow, d, t.limit.Max, t.limit.Per)
 		b.flow, b.at = flow, now
 	}
-	rate := t.limit.Rate() * float64(b.leased.Share) / float64(wholeShare)
-	if rate <= 0 {
-		return
+	if rate := t.limit.Rate() * float64(b.leased.Share) / float64(wholeShare); rate > 0 {
+		t.stepPart(now, rate)
 	}
+	if !b.part.State.Free() {
+		b.timer.Reset(backoffEvery)
+	}
+}
+
+// stepPart is stepBackoff for a share, in tokens per second, of which the Throttle uses a part.
+func (t *rateLimiter) stepPart(now int64, rate float64) {
+	b := t.backoff
 	if b.part.Step(t.partConfig(), now/1000, rate, b.used, b.offered) {
 		b.partFrom = t.startAt(now)
 		if t.reserver != nil {
@@ -208,26 +214,16 @@ func (t *rateLimiter) stepBackoff(now int64) {
 		b.flow, b.at, b.used, b.offered = t.usageAt(now), now, 1, 1 // until it is known
 	}
 	t.put(now, t.lowered(now))
-	if !b.part.State.Free() && !b.stepped {
-		b.stepped = true
-		b.timer.Reset(backoffEvery)
-	}
 }
 
 // onBackoff makes the next step while only a part of the share is used.
 func (t *rateLimiter) onBackoff() {
 	t.gate.Lock()
 	defer t.gate.Unlock()
-	b := t.backoff
-	b.stepped = false
-	if t.gate.Closed.Load() || b.part.State.Free() {
+	if t.gate.Closed.Load() || t.backoff.part.State.Free() {
 		return
 	}
 	t.stepBackoff(t.gate.Now())
-	if !b.part.State.Free() && !b.stepped {
-		b.stepped = true
-		b.timer.Reset(backoffEvery)
-	}
 }
 
 // stop ends the steps.

@@ -20,6 +20,9 @@ func TestLimitValidate(t *testing.T) {
 		{"fastest in the shortest period", Limit{Max: 1_000_000, Per: time.Millisecond}, nil},
 		{"largest burst", Limit{Max: 1, Burst: 1_000_000_000}, nil},
 		{"burst without max", Limit{Burst: 5}, nil},
+		{"hard without max", Limit{Burst: 5, Hard: true}, nil},
+		{"longest debt", Limit{Max: 1, MaxDebt: 744 * time.Hour}, nil},
+		{"shortest debt", Limit{Max: 1, MaxDebt: time.Millisecond}, nil},
 		{"negative max", Limit{Max: -1}, []string{"max is -1", "0 (no limit) to 1000000000"}},
 		{"max too large", Limit{Max: 1_000_000_001}, []string{"max is 1000000001"}},
 		{"negative per", Limit{Max: 1, Per: -time.Second}, []string{"per is -1s", "1ms to 744h"}},
@@ -30,6 +33,8 @@ func TestLimitValidate(t *testing.T) {
 		{"faster than a billion per second", Limit{Max: 1_000_001, Per: time.Millisecond}, []string{"max per 1ms is 1000001", "1000000000 tokens per second"}},
 		{"all faults at once", Limit{Max: -7, Per: 1, Burst: -8}, []string{"max is -7", "per is 1ns", "burst is -8"}},
 		{"per without max", Limit{Per: -1}, []string{"per is -1ns"}},
+		{"debt too long", Limit{Max: 1, MaxDebt: 744*time.Hour + 1}, []string{"maxDebt is 744h0m0.000000001s", "1ms to 744h"}},
+		{"debt too short", Limit{Max: 1, MaxDebt: time.Millisecond - 1}, []string{"maxDebt is 999.999µs"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.l.Validate()

@@ -8,8 +8,3 @@ func (t *rateLimiter) pausesChanged(now int64) {
 	t.retime(now)
 	t.serve(now)
 }
-
-// pauseOver reports whether the gate is shut by a pause that is over. The lock is held.
-func (t *rateLimiter) pauseOver() bool {
-	return t.bucket.Current().Paused > 0 && !t.gate.Paused(t.gate.Now())
-}

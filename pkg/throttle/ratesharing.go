@@ -47,7 +47,7 @@ func (t *rateLimiter) waiting() int {
 // lined returns how many callers wait in the queue, without those that are counted beside it. The lock is held.
 func (t *rateLimiter) lined() int {
 	n := t.queue.Len
-	if n == 0 || t.gate.Waits.Beside() == 0 {
+	if t.gate.Waits.Beside() == 0 {
 		return n
 	}
 	for w := range t.queue.Unordered() {

@@ -79,7 +79,7 @@ func (t *rateLimiter) takeIssued(n int, now int64, draw bool) (Permit, bool) {
 	}
 	t.gate.Lock()
 	defer t.gate.Unlock()
-	if !t.issuing() || t.gate.Closed.Load() {
+	if !t.issuing() {
 		return Permit{}, false
 	}
 	now = t.gate.Now()

@@ -45,7 +45,7 @@ func (t *rateLimiter) weigh(now int64, tagQueues []*tagQueue, weights []float64)
 	for i, l := range tagQueues {
 		t.queue.SetWeight(l, weights[i])
 	}
-	if !t.queue.Empty() && !t.gate.Closed.Load() {
+	if !t.queue.Empty() {
 		t.retime(now)
 		t.serve(now)
 	}

@@ -17,17 +17,10 @@ const pageTokens = 4096
 
 func newPage(t *rateLimiter, first int64) *page { return &page{t: t, first: first} }
 
-// index returns the bit for a position, and whether the page covers it. Two
-// permits are at least one token apart, so no two share a bit.
-func (p *page) index(pos int64) (int64, bool) {
-	i := (pos - p.first) >> p.t.bucket.Shift
-	return i, pos >= p.first && i < pageTokens
-}
-
 // cell returns the page that covers a position that was just drawn.
 func (t *rateLimiter) cell(pos int64) *page {
 	p := t.page.Load()
-	if pos >= p.first && (pos-p.first)>>(t.bucket.Shift&63) < pageTokens { // as index has it
+	if pos >= p.first && (pos-p.first)>>(t.bucket.Shift&63) < pageTokens {
 		return p
 	}
 	return t.turnPage(p, pos)
@@ -55,12 +48,10 @@ func (p *page) settleBeside(pos int64, n, used int, _ drop) drop {
 	return p.t.droppedBy("", p.t.correct(pos, n, min(used, maxTokens)))
 }
 
-// once reports whether the permit at a position is settled now for the first time.
+// once reports whether the permit at a position, which the page covers, is settled now for the first time. Two permits are at least one token
+// apart, so no two share a bit.
 func (p *page) once(pos int64) bool {
-	i, ok := p.index(pos)
-	if !ok {
-		return false
-	}
+	i := (pos - p.first) >> p.t.bucket.Shift
 	mask := uint64(1) << (i % 64)
 	return p.bits[i/64].Or(mask)&mask == 0
 }

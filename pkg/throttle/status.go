@@ -87,9 +87,6 @@ func (t *rateLimiter) throttled(w *waiter) (Throttling, bool) {
 		t.releaseDue(now)
 	}
 	least := t.bucket.Units(1)
-	if first := t.head(); first != nil && !t.queue.IsNext(w) {
-		least = t.units(first) // a cause that holds it back also holds back all behind it
-	}
 	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.gate.Tag, Waiting: t.queue.Len}
 	if t.issuing() {
 		th.Issued = t.issuedStatus(now)

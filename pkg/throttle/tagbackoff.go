@@ -126,14 +126,15 @@ func (s *tagSet) attribute(now int64, calls backoff.Totals, granted start, tags 
 	if slow {
 		rest.Accepted = 0
 	}
-	if calls.Refused+calls.Overloaded == 0 {
+	n := calls.Refused + calls.Overloaded
+	if n == 0 {
 		return rest
 	}
 	rest.Refused, rest.Overloaded = 0, 0
 	if !refused || !s.says(now, granted) {
 		return rest
 	}
-	verdict, worst := s.judge(now, float64(calls.Refused+calls.Overloaded), of)
+	verdict, worst := s.judge(now, float64(n), of)
 	switch {
 	case verdict == fairtags.Everybody:
 		rest = backoff.Totals{Accepted: rest.Accepted, Refused: calls.Refused, Overloaded: calls.Overloaded}.Plus(s.blame.held)

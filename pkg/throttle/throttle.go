@@ -96,7 +96,7 @@ func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
 	if t.tags != nil {
 		return t.tags.other.Acquire(ctx, n)
 	}
-	if n > 0 && n <= t.bucket.Largest && t.limit.Max > 0 && ctx.Err() == nil {
+	if n > 0 && n <= t.bucket.Largest && ctx.Err() == nil { // without a limit the largest is 0
 		if pos, ok := t.bucket.Draw(t.bucket.Units(n), t.gate.Now()); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
 		}

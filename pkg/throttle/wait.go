@@ -335,8 +335,8 @@ func (t *rateLimiter) rearm(now int64, w *waiter) {
 func (t *rateLimiter) onTimer() {
 	t.gate.Lock()
 	defer t.gate.Unlock()
-	if t.pauseOver() {
-		t.publish() // the gate opens though nobody waits
+	if t.queue.Empty() {
+		t.publish() // a pause may be over
 	}
 	t.serve(t.gate.Now())
 }
