@@ -63,8 +63,8 @@ func (l Limit) leastHard() int {
 
 // checkAdaptive reports errors in AdaptiveMin.
 func (l Limit) checkAdaptive(bad func(field string, value any, allowed string)) {
-	top := l.Max
-	if top < 1 || top > maxTokens {
+	top := min(l.Max, maxTokens)
+	if top < 1 {
 		top = maxTokens // max is reported separately, or set elsewhere
 	}
 	d := l.withDefaults()
@@ -73,7 +73,7 @@ func (l Limit) checkAdaptive(bad func(field string, value any, allowed string)) 
 		bad("adaptiveMin", l.AdaptiveMin, "0 (a hundredth of max) to max")
 	case l.AdaptiveMin > 0 && !l.Adaptive && l.Max > 0:
 		bad("adaptiveMin", l.AdaptiveMin, "only with adaptive")
-	case l.AdaptiveMin > 0 && l.Max > 0 && l.AdaptiveMin < d.leastHard():
+	case l.AdaptiveMin > 0 && l.AdaptiveMin < d.leastHard():
 		bad("adaptiveMin", l.AdaptiveMin, fmt.Sprintf("at least max / burst with hard, which is %d: "+
 			"the burst of a lower ceiling is not worth a token", d.leastHard()))
 	}

@@ -73,11 +73,10 @@ func (t *rateLimiter) forgive() (tokens float64) {
 	if t.issuing() {
 		t.releaseDue(now)
 	}
-	if tokens = t.bucket.Forgive(now); tokens > 0 {
-		t.owed.forgiven.Add(int64(tokens))
-		t.publish()
-		t.retime(now)
-		t.serve(now)
-	}
+	tokens = t.bucket.Forgive(now)
+	t.owed.forgiven.Add(int64(tokens))
+	t.publish()
+	t.retime(now)
+	t.serve(now)
 	return tokens
 }

@@ -51,7 +51,7 @@ func (t *rateLimiter) foreseen(now int64, wait time.Duration, units int64) time.
 	switch {
 	case t.reserver != nil && l.Soon > 0:
 		return min(wait, t.atLimit(now, units)+l.Soon)
-	case l.Even <= l.Share || l.Share <= 0 || t.reserver != nil:
+	case l.Even <= l.Share || t.reserver != nil:
 		return wait
 	}
 	return time.Duration(float64(wait) * float64(l.Share) / float64(l.Even))
@@ -77,7 +77,7 @@ func (t *rateLimiter) soonest(now int64, n int, wait time.Duration) time.Duratio
 // scant reports whether a share is as good as none: it earns no token in its lease, and the pool has a larger one for callers that lack some.
 func (t *rateLimiter) scant(s *bucket.Segment) bool {
 	l := &s.Lease
-	return l.Soon > 0 && l.Share > 0 && l.Even > l.Share && s.At(s.Until)-s.Earned < t.bucket.Units(1)
+	return l.Soon > 0 && l.Even > l.Share && s.At(s.Until)-s.Earned < t.bucket.Units(1)
 }
 
 // misses reports whether n tokens come after the deadline of w, and how long they take. The lock is held.
@@ -118,8 +118,7 @@ func (t *rateLimiter) retime(now int64) {
 			t.leaveQueue(now, w)
 			late = append(late, w)
 		case missed:
-			w.Attempt.Wake() // and finds out itself
-			ahead += w.Least
+			w.Attempt.Wake() // and finds out itself that it has to leave
 		case !t.queue.IsAside(w):
 			ahead += w.Least
 		}

@@ -53,6 +53,10 @@ func TestEstimatorStaysInBounds(t *testing.T) {
 		e.Observe(7)
 	}
 	require.Equal(t, 7, e.Estimate())
+	for _, ok := range [][2]int{{1, 1}, {1, maxTokens}, {maxTokens, maxTokens}} {
+		_, err := NewEstimator(ok[0], ok[1])
+		require.NoError(t, err)
+	}
 	for _, bad := range [][2]int{{0, 10}, {11, 10}, {-1, 10}, {1, 0}, {1, maxTokens + 1}} {
 		_, err := NewEstimator(bad[0], bad[1])
 		require.ErrorContains(t, err, "allowed: 1 to", "%v", bad)

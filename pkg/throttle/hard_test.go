@@ -42,6 +42,7 @@ func TestHardRateAndBurst(t *testing.T) {
 				slack := (float64(tc.burst)/1e6 + 1e-6*float64(l.Max)) / per
 				require.InDelta(t, tc.perPeriod/per, l.Rate(), slack)
 				require.LessOrEqual(t, l.Rate(), tc.perPeriod/per)
+				require.InDelta(t, l.Rate()*per, l.ceilingConfig().Granted*float64(l.Max), 1e-6, "the pool knows it too")
 				require.InDelta(t, l.Rate(), th.Status().Rate, l.Rate()*1e-6, "Status tells the lowered rate")
 
 				// The theorem in numbers: the burst, and what the fastest clock earns in a window.

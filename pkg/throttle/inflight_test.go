@@ -15,8 +15,15 @@ import (
 )
 
 func TestInFlightWithoutALimit(t *testing.T) {
-	f := flight(t, 0)
+	sharer := &script{}
+	f := flight(t, 0, WithSharer(sharer), withMeter(1))
 	require.True(t, Unlimited(f))
+	require.Nil(t, sharer.h, "there is nothing to share")
+	require.Empty(t, metersOf(f))
+	take(t, f, 0)
+	refused, ok := f.TryAcquire(-3)
+	require.False(t, ok)
+	require.Zero(t, refused.N())
 	p := take(t, f, 1<<40)
 	p.Cancel()
 	acquire(t, f, 5)

@@ -28,6 +28,7 @@ func TestStrictLimits(t *testing.T) {
 		{"burst", Limit{Max: 5, Burst: 2, Strict: true}, []string{"burst is 2", "0 or 1 with strict"}},
 		{"hard", Limit{Max: 5, Hard: true, Strict: true}, []string{"hard is true", "false with strict"}},
 		{"too many reserved", Limit{MaxReserved: 1001}, []string{"maxReserved is 1001", "0 (none) to 1000"}},
+		{"one fault", Limit{Per: -time.Second, Strict: true}, []string{"limit: per is -1s, allowed: 1ms to 744h"}},
 		{"negative", Limit{MaxReserved: -1}, []string{"maxReserved is -1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -36,6 +37,8 @@ func TestStrictLimits(t *testing.T) {
 			require.Equal(t, err, made)
 			if tc.bad == nil {
 				require.NoError(t, err)
+			} else {
+				require.NotContains(t, err.Error(), "\n", "one fault")
 			}
 			for _, part := range tc.bad {
 				require.ErrorContains(t, err, part)

@@ -131,15 +131,9 @@ func (l Limit) validateRamp() []error {
 	if l.Max > 0 && !set {
 		return l.validateNoRamp()
 	}
-	if !set && l.Mode == nil && l.TTL == 0 {
-		return nil
-	}
 	whole := l
-	if l.Max < 1 || l.Max > maxTokens {
+	if whole.Max = min(l.Max, maxTokens); whole.Max < 1 {
 		whole.Max = maxTokens // max is reported separately
-	}
-	if l.Per < minPer || l.Per > maxPer {
-		whole.Per = time.Second
 	}
 	whole.RampUpDuration = cmp.Or(max(whole.RampUpDuration, -1), ramp.DefaultRampUpDuration)
 	if err := whole.rampConfig().Validate(); err != nil {
@@ -148,9 +142,9 @@ func (l Limit) validateRamp() []error {
 			errs = append(errs, list.Unwrap()...)
 		}
 	}
-	if d := l.withDefaults(); len(errs) == 0 && d.Hard && d.Max > 0 && d.Burst > 0 && d.Min*d.Burst < d.Max {
+	if d := l.withDefaults(); len(errs) == 0 && d.Min < d.leastHard() {
 		errs = append(errs, fmt.Errorf("limit: min is %d, allowed: at least max / burst with hard, which is %d: "+
-			"the burst of a lower ceiling is not worth a token", d.Min, (d.Max+d.Burst-1)/d.Burst))
+			"the burst of a lower ceiling is not worth a token", d.Min, d.leastHard()))
 	}
 	return errs
 }

@@ -42,6 +42,9 @@ func TestRampValidate(t *testing.T) {
 		{"cool-down", with(func(l *Limit) { l.Mode = RampGoBackN{CoolDownPeriod: time.Millisecond} }), []string{"coolDownPeriod is 1ms", "1s to 24h"}},
 		{"mode without a ramp", Limit{Max: 20, Mode: RampScheduled{}}, []string{"mode is scheduled", "only with min or rampUpDuration"}},
 		{"the rest without a ramp", Limit{Max: 20, ResumedRampUp: true, TTL: time.Minute}, []string{"resumedRampUp is true", "ttl is 1m0s"}},
+		{"a part without max", Limit{TTL: time.Minute}, nil},
+		{"min above a max of one", Limit{Max: 1, Min: 2}, []string{"min is 2", "1 to max"}},
+		{"min above the largest max", Limit{Max: maxTokens + 5, Min: maxTokens + 1}, []string{"max is 1000000005", "min is 1000000001"}},
 		{"all faults at once", Limit{Max: -1, Min: -2, TTL: 1}, []string{"max is -1", "min is -2", "ttl is 1ns"}},
 		{"hard", Limit{Max: 100, Hard: true, Min: 10}, nil},
 		{
@@ -49,6 +52,13 @@ func TestRampValidate(t *testing.T) {
 			Limit{Max: 100, Hard: true, Min: 9},
 			[]string{"min is 9", "at least max / burst with hard, which is 10"},
 		},
+		{"hard with the least ceiling, rounded up", Limit{Max: 100, Burst: 30, Hard: true, Min: 4}, nil},
+		{"hard with a ceiling below", Limit{Max: 100, Burst: 30, Hard: true, Min: 3}, []string{"which is 4"}},
+		{"hard without max", Limit{Hard: true, Min: 1, AdaptiveMin: 1}, nil},
+		{"adaptive above a max of one", Limit{Max: 1, Adaptive: true, AdaptiveMin: 2}, []string{"adaptiveMin is 2"}},
+		{"adaptive without max", Limit{AdaptiveMin: 5}, nil},
+		{"adaptive and hard", Limit{Max: 100, Burst: 30, Hard: true, Adaptive: true, AdaptiveMin: 4}, nil},
+		{"below that", Limit{Max: 100, Burst: 30, Hard: true, Adaptive: true, AdaptiveMin: 3}, []string{"adaptiveMin is 3", "which is 4"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.l.Validate()
@@ -66,6 +76,8 @@ func TestRampValidate(t *testing.T) {
 }
 
 func TestRampDefaults(t *testing.T) {
+	require.False(t, Limit{Min: 1}.Ramps(), "no limit")
+	require.True(t, Limit{Max: 5, Min: 1}.Ramps())
 	require.Equal(t, Limit{Max: 5, Per: time.Second, Burst: 1}, Limit{Max: 5}.withDefaults(), "no ramp")
 	l := Limit{Max: 5, RampUpDuration: time.Minute}.withDefaults()
 	require.Equal(t, Limit{Max: 5, Per: time.Second, Burst: 1, Min: 1, RampUpDuration: time.Minute, Mode: RampRelaxed{}, TTL: 3 * time.Minute}, l)

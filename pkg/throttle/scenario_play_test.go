@@ -26,6 +26,7 @@ type play struct {
 	crews    map[string]*crew
 	refusal  *Error // the last one
 	clerk    *clerk
+	watched  slotWaits
 }
 
 // A drawing is a draw of n tokens, and its result once that is known.

@@ -25,7 +25,7 @@ import (
 //	settle P N; report P accepted; tell accepted [TAG]: ReportFor, a token; cancel NAME: the contexts of draws that wait, or a permit
 //	loop NAME WHO [N] [callers=4] [every=10ms] [within=1s] [took=20ms] [service=S] [try] [upto]: draws again and again; stop NAME
 //	service NAME RATE: it accepts so many calls a second
-//	lease [WHO] [FIELD=1]: of Lease; until=5s from now; grant [TAG] [free] [FIELD=1]: of TagGrant and its Batch
+//	lease [WHO] [FIELD=1]: of Lease; until=5s from now; grant [TAG] [free] [FIELD=1]: of TagGrant and its Batch; of slots: grant TAG N [others=2] [FIELD=1], of TagSlotGrant
 //	away N 5s: NoteAway; paused [WHO] 5s: by a sharer; store [down] [next=5s]: of a limit with issued [up=1ms], which issues its tokens one by one
 var actions = map[string]func(o *order){
 	"limit": newLimit,
@@ -61,6 +61,10 @@ var actions = map[string]func(o *order){
 	},
 	"lease": func(o *order) { h, l := o.holder(), limit.Lease{}; o.Fill(&l, modes); h.Lease(l) },
 	"grant": func(o *order) {
+		if f, ok := o.limits[o.main].(*InFlight); ok {
+			grantSlots(o, f)
+			return
+		}
 		g := sharing.TagGrant{Tag: o.Word(""), Needed: !o.Is("free")}
 		o.Fill(&g, modes)
 		o.Fill(&g.Batch, modes)
@@ -86,6 +90,8 @@ var actions = map[string]func(o *order){
 //	status WHO F; by F: the status of Error.By; text: the text of that error; tag TAG F; throttled WHO F; holdup F
 //	waits [WHO]: WaitStats, for each reason the waits, the refusals and the time
 //	reported [WHO] 2s F: the report to the sharer; tagged TAG KEEP F: its part for a tag; pokes [WHO]: of the sharer
+//	slotted TAG [turn=1] [rank=1] [live=2] F: the report on a tag of slots; wants is its demand
+//	watched: the waits for slots that an Observer has been told of
 //	mint: slots that the store has issued, orders, returned slots
 //	pause WHO [1m]; resume WHO; probe WHO; charge WHO N; forgive; close WHO
 var questions = map[string]func(o *order) string{
@@ -108,12 +114,20 @@ var questions = map[string]func(o *order) string{
 	},
 	"text": func(o *order) string { return o.refusal.Error() },
 	"by":   func(o *order) string { return o.Tell(as[interface{ Status() Status }](o.T, o.refusal.By()).Status()) },
-	"tag":  func(o *order) string { return o.Tell(statusOf(o.limit(), strings.Trim(o.Word(""), "-"))) },
+	"tag": func(o *order) string {
+		if f, ok := o.limits[o.main].(*InFlight); ok {
+			return o.Tell(tagStatus(f, strings.Trim(o.Word(""), "-")))
+		}
+		return o.Tell(statusOf(o.limit(), strings.Trim(o.Word(""), "-")))
+	},
 	"throttled": func(o *order) string {
 		th, ok := as[interface{ Throttled() (Throttling, bool) }](o.T, o.limiter(o.Word(o.main))).Throttled()
 		return o.TellIf(ok, th)
 	},
-	"holdup":   func(o *order) string { h, ok := o.limit().HoldUp(); return o.TellIf(ok, h) },
+	"holdup": func(o *order) string {
+		h, ok := as[interface{ HoldUp() (Throttling, bool) }](o.T, o.limits[o.main]).HoldUp()
+		return o.TellIf(ok, h)
+	},
 	"waits":    waits,
 	"reported": func(o *order) string { return o.Tell(o.holder().Report(o.Time(o.Word("")))) },
 	"tagged": func(o *order) string {
@@ -121,7 +135,9 @@ var questions = map[string]func(o *order) string{
 		i := slices.IndexFunc(reports, func(r sharing.TagReport) bool { return r.Tag == tag })
 		return o.TellIf(i >= 0, append(reports, sharing.TagReport{})[max(i, 0)])
 	},
-	"pokes": func(o *order) string { return fmt.Sprint(o.sharers[o.Word(o.main)].pokes.Load()) },
+	"slotted": slotted,
+	"watched": func(o *order) string { return o.watched.taken() },
+	"pokes":   func(o *order) string { return fmt.Sprint(o.sharers[o.Word(o.main)].pokes.Load()) },
 	"mint": func(o *order) string {
 		return fmt.Sprint(len(o.clerk.mint.issued()), o.clerk.mint.asked(), o.clerk.mint.returned())
 	},
@@ -174,7 +190,11 @@ func newLimit(o *order) {
 
 func newSlots(o *order) {
 	name, n := o.Word(""), o.Count("")
-	o.limits[name], o.main = flight(o.T, n, o.options(name)...), cmp.Or(o.main, name)
+	opts := append(o.options(name), WithObserver(&o.watched))
+	if o.More != "" {
+		opts = append(opts, WithQuotas(o.Quotas()))
+	}
+	o.limits[name], o.main = flight(o.T, n, opts...), cmp.Or(o.main, name)
 }
 
 func newAll(o *order) {
@@ -332,14 +352,16 @@ func waits(o *order) string {
 	return cmp.Or(strings.Join(reported, " "), "none")
 }
 
+type pauser interface {
+	Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error)
+	Resume(ctx context.Context, opts ...PauseOption) error
+}
+
 func (o *order) pause(on bool) string {
 	who, opts := o.Word(""), []PauseOption(nil)
-	l, ok := o.limits[who].(interface {
-		Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error)
-		Resume(ctx context.Context, opts ...PauseOption) error
-	})
+	l, ok := o.limits[who].(pauser)
 	if !ok {
-		l, opts = o.limit(), []PauseOption{PauseTag(who)}
+		l, opts = as[pauser](o.T, o.limits[o.main]), []PauseOption{PauseTag(who)}
 	}
 	if !on {
 		return o.failed(l.Resume(o.T.Context(), opts...))

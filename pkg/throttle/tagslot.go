@@ -85,11 +85,11 @@ func (s *slotTags) weight(g *slotTag) float64 {
 	if g.quota.Class == ClassBatch {
 		w *= lowerClassPart
 	}
-	w *= float64(s.f.max) / float64(max(s.weights, 1))
-	if part := g.grant.Part; part > 0 && (part < float64(g.running+g.waiting) || part > w) {
+	w *= float64(s.f.max) / float64(s.weights)
+	if part := g.grant.Part; part > 0 && part < float64(g.running+g.waiting) {
 		return part
 	}
-	return w
+	return max(w, g.grant.Part)
 }
 
 // lowerClassPart is the part of slots that a tag of the lower class has beside one of the first with the same weight.

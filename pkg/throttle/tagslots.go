@@ -98,7 +98,7 @@ func (s *slotTags) forget() {
 	for name, g := range s.tags {
 		if _, configured := s.quotas.Tags[name]; !configured && name != "" && g.idle(s.pooled) {
 			g.gone = true
-			s.weights -= max(g.quota.Weight, 1)
+			s.weights -= g.quota.Weight
 			delete(s.tags, name)
 		}
 	}
@@ -147,7 +147,7 @@ func (s *slotTags) admit(w *waiter) {
 	}
 	for _, g := range at.tags {
 		g.note(0)
-		if !g.short && s.spare(g) < w.Least && s.may(g, w.Least) {
+		if !g.short && s.spare(g) < w.Least && w.Least <= g.quota.Total {
 			g.short = true
 			s.short = append(s.short, g)
 		}
@@ -168,11 +168,6 @@ func (s *slotTags) bar(w *waiter, at *slotPlace, barred bool) {
 	}
 	at.barred = barred
 	s.places[w] = *at
-}
-
-// may reports whether the quota in force ever allows so many slots.
-func (s *slotTags) may(g *slotTag, n int) bool {
-	return g.quota.Shadow || !g.quota.Blocked && (g.quota.Total == 0 || n <= g.quota.Total)
 }
 
 // forgive ends that tags are short.
@@ -256,7 +251,7 @@ func (s *slotTags) keep(g *slotTag, q Quota) {
 	g.quota = q
 	s.putLargest(g)
 	s.tags[g.name] = g
-	s.weights += max(q.Weight, 1)
+	s.weights += q.Weight
 }
 
 // contended returns for how long callers have waited, up to now. Slots that are used while nobody waits cost nobody anything, so they don't
@@ -288,7 +283,7 @@ func (s *slotTags) tick() {
 func (s *slotTags) enter(w *waiter, tags []*slotTag, sign int) {
 	now := s.f.gate.Now()
 	for i, g := range tags {
-		if g.lead(i, sign*w.Least); g.waiting == 0 && sign > 0 {
+		if g.lead(i, sign*w.Least); g.waiting == 0 {
 			s.step(g, now)
 			g.turn.Join(s.served)
 			s.waiting[g] = struct{}{}
@@ -328,7 +323,7 @@ func (s *slotTags) end(tags []*slotTag, n int, undone bool) {
 		if undone {
 			g.calls -= int64(n)
 		}
-		if g.gone && g.running == 0 && s.former[g.name] == g {
+		if g.gone && g.running == 0 {
 			delete(s.former, g.name)
 		}
 	}

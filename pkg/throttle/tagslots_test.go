@@ -259,13 +259,18 @@ func checkSlots(t *testing.T, f *InFlight) {
 		}
 		require.False(t, f.tags.fits(at.tags, w.Least), "set aside without need")
 	}
+	weights := 0
 	for _, g := range f.tags.tags {
-		require.LessOrEqual(t, g.running, g.quota.Total, g.name)
+		weights += g.quota.Weight
+		if g.bound() {
+			require.LessOrEqual(t, g.running, g.quota.Total, g.name)
+		}
 		if g.waiting > 0 {
 			require.Equal(t, ready[g], g.ready, g.name)
 			require.LessOrEqual(t, g.ready, f.tags.room(g), g.name)
 		}
 	}
+	require.Equal(t, weights, f.tags.weights)
 	if w := f.queue.First; w != nil && !w.Many {
 		require.Equal(t, f.max, f.inUse, "a slot is free while somebody waits who may have it")
 	}
@@ -334,7 +339,10 @@ func TestInventedTagsOfSlots(t *testing.T) {
 	_, again := f.ForTag("free/0").TryAcquire(1)
 	require.False(t, again, "a tag with calls in flight is kept")
 	require.Less(t, len(f.tags.tags), 2*tagsKept)
-	require.LessOrEqual(t, f.tags.known, maxNames)
+	views := 0
+	f.tags.views.Range(func(any, any) bool { views++; return true })
+	require.Equal(t, maxNames, views)
+	checkSlots(t, f)
 	held.Cancel()
 	_, ok := first.TryAcquire(1)
 	require.True(t, ok)

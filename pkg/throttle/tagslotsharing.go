@@ -51,7 +51,7 @@ func (f slotHolder) ReportSlots(turn int64, rank, live int) []sharing.TagSlotRep
 		r.Demand = int64(max(g.peak, g.before, g.wanted()))
 		g.before, g.peak, g.asked = g.peak, g.wanted(), r.Demand
 		s.ask(g, &r, turn, rank, live)
-		if r.Demand > 0 || r.InUse > 0 {
+		if r.Demand > 0 { // or it has nothing in use either
 			out = append(out, r)
 		}
 	}

@@ -89,7 +89,7 @@ func (c *slotTagSource) Due(w *waiter) (time.Duration, bool) {
 	}
 	d, known := c.slotSource.Due(w)
 	for _, g := range c.view.live() {
-		if room := c.tags.room(g); room < unbound && room+g.running < w.Least {
+		if c.tags.room(g) < w.Least-g.running {
 			known = false // it is not granted so many yet
 		}
 	}
@@ -151,7 +151,7 @@ func (c *slotTagSource) Stand(w *waiter) {
 
 // pokeFor reports a caller to the pool. For one who waits for slots of its tags that is news only if the pool does not know of so many yet.
 func (c *slotTagSource) pokeFor(tags []*slotTag, short bool) {
-	if !short || slices.ContainsFunc(tags, func(g *slotTag) bool { return int64(max(g.peak, g.running+g.waiting)) > g.asked }) {
+	if !short || slices.ContainsFunc(tags, func(g *slotTag) bool { return int64(g.peak) > g.asked }) {
 		c.poke()
 	}
 }

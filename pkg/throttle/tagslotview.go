@@ -62,10 +62,7 @@ func (s *slotTags) viewOf(names []string, levels bool) *slotView {
 	for _, name := range names {
 		own = append(own, named(name))
 	}
-	key := own[0] // no name has a control character
-	if len(own) > 1 {
-		key = strings.Join(own, asLevels)
-	}
+	key := strings.Join(own, asLevels) // no name has a control character
 	if levels {
 		key += asLevels
 	}
@@ -102,7 +99,7 @@ func (s *slotTags) newView(name string, names []string) *slotView {
 func (v *slotView) live() []*slotTag {
 	s := v.f.tags
 	tags := v.tags.Load()
-	if tags != nil && v.era == s.era && !anyGone(*tags) {
+	if v.era == s.era && !anyGone(*tags) {
 		return *tags
 	}
 	s.forget()
