@@ -20,7 +20,8 @@ func TestBackoffIsPartOfTheLease(t *testing.T) {
 		parts := map[bool]int{}
 		for range 2000 {
 			time.Sleep(10 * time.Millisecond)
-			for _, ok := th.TryAcquire(1); ok; _, ok = th.TryAcquire(1) { // all of it is used
+			for ok := true; ok; { // all of it is used
+				_, ok = th.TryAcquire(1)
 			}
 			s.h.Lease(limit.Lease{Share: wholeShare})
 			st := th.Status()

@@ -25,7 +25,8 @@ import (
 //	settle P N; report P accepted; tell accepted [TAG]: ReportFor, a token; cancel NAME: the contexts of draws that wait, or a permit
 //	loop NAME WHO [N] [callers=4] [every=10ms] [within=1s] [took=20ms] [service=S] [try] [upto]: draws again and again; stop NAME
 //	service NAME RATE: it accepts so many calls a second
-//	lease [WHO] [FIELD=1]: of Lease; until=5s from now; grant [TAG] [free] [FIELD=1]: of TagGrant and its Batch; of slots: grant TAG N [others=2] [FIELD=1], of TagSlotGrant
+//	lease [WHO] [FIELD=1]: of Lease; until=5s from now; grant [TAG] [free] [FIELD=1]: of TagGrant and its Batch
+//	grant TAG N [others=2] [FIELD=1]: of slots, of TagSlotGrant
 //	away N 5s: NoteAway; paused [WHO] 5s: by a sharer; store [down] [next=5s]: of a limit with issued [up=1ms], which issues its tokens one by one
 var actions = map[string]func(o *order){
 	"limit": newLimit,

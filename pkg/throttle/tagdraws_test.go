@@ -60,7 +60,7 @@ func TestTagTokensPromised(t *testing.T) {
 // A closed limit has no tokens of tags at hand, whoever asks.
 func TestTagTokensOfAClosedLimit(t *testing.T) {
 	g := tagBucketSource{held(t, 10)}
-	require.NoError(t, g.t.seat.self.(*Throttle).Close())
+	require.NoError(t, as[*Throttle](t, g.t.seat.self).Close())
 	g.Lock()
 	defer g.Unlock()
 	g.promised = 4
