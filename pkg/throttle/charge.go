@@ -82,7 +82,6 @@ func refuseProbe(s *seat, n int) error {
 	l.Lock()
 	w := join.Newcomer(l, n)
 	r := l.Refusal(&w)
-	r.RetryAfter = max(r.RetryAfter, r.Frozen)
 	if wait, known := l.Due(&w); known {
 		r.RetryAfter = max(r.RetryAfter, wait)
 	}
