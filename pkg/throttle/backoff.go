@@ -203,7 +203,7 @@ func (t *rateLimiter) stepBackoff(now int64) {
 	}
 }
 
-// stepPart is stepBackoff for a share, in tokens per second, of which the Throttle uses a part.
+// stepPart is stepBackoff for a share above 0, in tokens per second.
 func (t *rateLimiter) stepPart(now int64, rate float64) {
 	b := t.backoff
 	if b.part.Step(t.partConfig(), now/1000, rate, b.used, b.offered) {

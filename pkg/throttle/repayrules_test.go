@@ -35,7 +35,7 @@ func TestChargeIsRepaid(t *testing.T) {
 	}
 }
 
-// Where tokens are issued, what is repaid beyond the debt is no slot.
+// Where tokens are issued, a repayment beyond the debt makes no slot.
 func TestChargeOfIssuedTokensIsRepaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, _ := issued(t, Limit{Max: 10, Strict: true})

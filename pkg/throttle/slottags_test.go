@@ -90,7 +90,7 @@ func TestSlotTagsAreForgotten(t *testing.T) {
 	}
 }
 
-// Tags give up slots that they don't use only while more of those with a total want some than a request names; what is reserved they keep.
+// Tags give up unused slots only while more tags with a total want some than a request names. They keep their reserved slots.
 func TestSlotTagsTakeTurns(t *testing.T) {
 	q := Quotas{
 		Tags:  map[string]Quota{"free": {}, "kept": {Reserved: 2, Total: 4}},

@@ -57,7 +57,7 @@ func TestTagTokensPromised(t *testing.T) {
 	}
 }
 
-// A closed limit has no tokens of tags at hand, whoever asks.
+// A closed limit has no tokens of tags at hand, for any caller.
 func TestTagTokensOfAClosedLimit(t *testing.T) {
 	g := tagBucketSource{held(t, 10)}
 	require.NoError(t, as[*Throttle](t, g.t.seat.self).Close())

@@ -110,10 +110,10 @@ func TestTagPlanExpectsTokensOfCallers(t *testing.T) {
 		grant sharing.TagGrant
 		want  int
 	}{
-		"one call":       {want: 3},
-		"what comes":     {grant: sharing.TagGrant{Coming: 5}, want: 5},
-		"what is earned": {grant: sharing.TagGrant{Coming: 5, Rate: 6.5}, want: 7},
-		"all that wait":  {grant: sharing.TagGrant{Coming: 50}, want: 12},
+		"one call":      {want: 3},
+		"what comes":    {grant: sharing.TagGrant{Coming: 5}, want: 5},
+		"earned":        {grant: sharing.TagGrant{Coming: 5, Rate: 6.5}, want: 7},
+		"all that wait": {grant: sharing.TagGrant{Coming: 50}, want: 12},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ func prepare(ctx context.Context, packages []string, root, folder, overlay strin
 	})
 }
 
-// compile returns the names of the tests, of which there may be none.
+// compile returns the names of the tests; a package may have none.
 func (s *suite) compile(ctx context.Context, root, overlay string) (names []string, err error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", s.binary, s.pkg)
 	cmd.Dir = root
