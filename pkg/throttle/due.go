@@ -99,7 +99,9 @@ func (t *rateLimiter) comesLate(now int64, w *waiter) (wait time.Duration, late 
 // little of the time. The lock is held.
 func (t *rateLimiter) retimeSoon(now int64) {
 	every := int64(t.queue.Len) * int64(10*time.Microsecond)
-	if t.retimeDue = t.queue.Bounded > 0 && now-t.retimed < every; !t.retimeDue && t.queue.Bounded > 0 {
+	if t.queue.Bounded == 0 {
+		t.retimeDue = false // nobody has a deadline
+	} else if t.retimeDue = now-t.retimed < every; !t.retimeDue {
 		t.retime(now)
 	}
 }
