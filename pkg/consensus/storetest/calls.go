@@ -130,34 +130,40 @@ func ended(p *pool) {
 	p.requireDocuments(a.exchange().Documents)
 }
 
-// A ledger is the oracle for shares in use, and for revisions.
+// A ledger is the oracle for shares, or slots of a tag, in use, and for revisions.
 type ledger struct {
 	mu        sync.Mutex
+	total     int64
+	most      int64 // that were in use at once
 	inUse     map[string]holding
 	revisions map[uint64]bool // given to a request
 }
 
 // A holding is what a processor may draw on, until its lease ends.
 type holding struct {
-	share driver.Share
+	n     int64
 	until time.Time
+}
+
+func newLedger(total int64) *ledger {
+	return &ledger{total: total, inUse: map[string]holding{}, revisions: map[uint64]bool{}}
 }
 
 // set notes what a processor may draw on. It returns an error if all together
 // may draw on too much.
-func (l *ledger) set(id string, share driver.Share, until time.Time) error {
+func (l *ledger) set(id string, n int64, until time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inUse[id] = holding{share, until}
+	l.inUse[id] = holding{n, until}
 	now := time.Now()
-	var sum driver.Share
+	var sum int64
 	for _, h := range l.inUse {
 		if h.until.After(now) {
-			sum += h.share
+			sum += h.n
 		}
 	}
-	if sum > whole {
-		return fmt.Errorf("shares in use add up to %s", sum)
+	if l.most = max(l.most, sum); sum > l.total {
+		return fmt.Errorf("%d of %d are in use", sum, l.total)
 	}
 	return nil
 }
@@ -177,7 +183,7 @@ func (l *ledger) give(revision uint64) error {
 func crowd(p *pool) {
 	const procs, syncs = 20, 25
 	p.open()
-	l := &ledger{inUse: map[string]holding{}, revisions: map[uint64]bool{}}
+	l := newLedger(int64(whole))
 	var handles []driver.Store
 	for range 5 {
 		handles = append(handles, p.New(p))
@@ -216,7 +222,7 @@ func (a *proc) syncHonestly(ctx context.Context, l *ledger, syncs int, fair driv
 			want = fair * driver.Share((i*7+len(a.id))%4)
 		}
 		held = min(held, want)
-		if err := l.set(a.id, held, until); err != nil { // less is in use before the store hears of it
+		if err := l.set(a.id, int64(held), until); err != nil { // less is in use before the store hears of it
 			return err
 		}
 		sent := time.Now()
@@ -248,7 +254,7 @@ func (a *proc) syncHonestly(ctx context.Context, l *ledger, syncs int, fair driv
 		}
 		if until = sent.Add(ans.Lease); time.Now().Before(until) {
 			held = ans.Share
-			if err := l.set(a.id, held, until); err != nil {
+			if err := l.set(a.id, int64(held), until); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -238,7 +239,7 @@ func slotCrowd(p *pool) {
 	for range 5 {
 		handles = append(handles, p.New(p))
 	}
-	c := &crowdedSlots{}
+	l := newLedger(allSlots)
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancelCause(p.Context())
 	defer cancel(nil)
@@ -246,44 +247,29 @@ func slotCrowd(p *pool) {
 		a := p.proc(fmt.Sprint("p", i))
 		a.store = handles[i%len(handles)]
 		wg.Go(func() {
-			if err := c.use(ctx, a, 25); err != nil {
+			if err := a.useSlots(ctx, l, 25); err != nil {
 				cancel(err)
 			}
 		})
 	}
 	wg.Wait()
 	require.NoError(p, context.Cause(ctx))
-	require.Positive(p, c.most, "nobody was granted a slot")
+	require.Positive(p, l.most, "nobody was granted a slot")
 }
 
-// crowdedSlots counts the slots in use.
-type crowdedSlots struct {
-	mu         sync.Mutex
-	used, most int64
-}
-
-// add notes that more slots are used, or fewer. It returns an error if all together are more than the total.
-func (c *crowdedSlots) add(n int64) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.used += n
-	if c.most = max(c.most, c.used); c.used > allSlots {
-		return fmt.Errorf("%d slots are in use", c.used)
-	}
-	return nil
-}
-
-// use syncs a number of times, uses all that it is granted, and wants fewer now and then.
-func (c *crowdedSlots) use(ctx context.Context, a *proc, syncs int) error {
+// useSlots syncs a number of times, uses all that it is granted until its lease ends, and wants fewer now and then.
+func (a *proc) useSlots(ctx context.Context, l *ledger, syncs int) (err error) {
 	var held int64
-	var until time.Time
-	drop := func(n int64) { _ = c.add(n - held); held = n }
-	defer func() { drop(0) }()
+	var until time.Time // of the lease that held rests on
+	defer func() { err = errors.Join(err, l.set(a.id, 0, until)) }()
 	for i := range syncs {
 		want := int64(i*7+len(a.id)) % 4
-		drop(min(held, want))
 		if !time.Now().Before(until) {
-			drop(0)
+			held = 0
+		}
+		held = min(held, want)
+		if err := l.set(a.id, held, until); err != nil { // fewer are in use before the store hears of it
+			return err
 		}
 		sent := time.Now()
 		call, cancel := context.WithTimeout(ctx, callTimeout)
@@ -295,23 +281,21 @@ func (c *crowdedSlots) use(ctx context.Context, a *proc, syncs int) error {
 		case err != nil:
 			continue
 		case ans.Status == driver.Removed: // the machine stood still for too long
-			*a = *a.reborn()
-			drop(0)
+			*a, held = *a.reborn(), 0
 			continue
 		case ans.Status != driver.Granted || len(ans.TagSlots) != 1:
 			return fmt.Errorf("%s was told %s, and %v", a.id, ans.Status, ans.TagSlots)
 		}
 		a.take(ans)
 		lapsed := held > 0 && !time.Now().Before(until)
-		if until = sent.Add(ans.Lease); lapsed || !time.Now().Before(until) {
-			drop(0)
+		if until = sent.Add(ans.Lease); lapsed {
+			held = 0
 			continue
 		}
-		granted := ans.TagSlots[0].Granted
-		if err := c.add(granted - held); err != nil {
+		held = ans.TagSlots[0].Granted
+		if err := l.set(a.id, held, until); err != nil {
 			return err
 		}
-		held = granted
 	}
 	return nil
 }
