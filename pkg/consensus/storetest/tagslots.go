@@ -263,7 +263,7 @@ func (a *proc) useSlots(ctx context.Context, l *ledger, syncs int) (err error) {
 	var until time.Time // of the lease that held rests on
 	defer func() { err = errors.Join(err, l.set(a.id, 0, until)) }()
 	for i := range syncs {
-		want := int64(i*7+len(a.id)) % 4
+		want := int64(i*7+len(a.id)) % (allSlots + 1)
 		if !time.Now().Before(until) {
 			held = 0
 		}
