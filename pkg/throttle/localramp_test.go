@@ -26,7 +26,7 @@ func TestRampOfOneProcess(t *testing.T) {
 						take(t, th, n)
 					}
 					if at == 1500*time.Millisecond {
-						take(t, th, 1) // which is traffic
+						take(t, th, 1) // traffic
 					}
 					top = max(top, st.Lease.Ceiling)
 					ramp := tc.top

@@ -10,7 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// What tags plan with is the rate of the share in force, and without one that of the limit.
+// Tags plan with the rate of the share in force, or without one with that of the limit.
 func TestRateForThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 100}, 0.5)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a charge had booked too much comes back: it pays debt first, and the rest is credited where tokens can be.
+// A charge that was too high is repaid: debt first, and the rest is credited where a bucket may be credited.
 func TestChargeIsRepaid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		l       Limit

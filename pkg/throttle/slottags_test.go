@@ -66,7 +66,7 @@ func TestSlotTagsAreForgotten(t *testing.T) {
 			require.Equal(t, tagsKept+1, another(), "they are not many yet")
 			if pooled {
 				for i := range names {
-					f.ForTag(fmt.Sprint("x", i)).TryAcquire(1) // is refused, which is demand
+					f.ForTag(fmt.Sprint("x", i)).TryAcquire(1) // a refusal is demand
 				}
 				require.Equal(t, tagsKept+2, another(), "what they ask for was not reported")
 				report()
@@ -149,7 +149,7 @@ func TestSlotsOfAnUndoneDraw(t *testing.T) {
 	}
 }
 
-// A slotsMeanwhile refuses everything, after something has happened.
+// A slotsMeanwhile runs a function at each draw, and then refuses it.
 type slotsMeanwhile struct {
 	Limiter
 	happens func()

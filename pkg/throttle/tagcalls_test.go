@@ -40,7 +40,7 @@ func TestTagCallsAreCounted(t *testing.T) {
 	}
 }
 
-// What a permit of a tag that made way returns is of a time that is over: the tag that has its name now gets nothing of it.
+// A tag that made way gets nothing back from its old permits, and neither does the tag that has its name now.
 func TestTagThatCameAgainGetsNothingReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := crowded(t, 100)

@@ -68,7 +68,7 @@ func TestTagTokensOfAClosedLimit(t *testing.T) {
 	require.Zero(t, g.AtHand(&waiter{Promised: 4}))
 }
 
-// Who lets others pass stands behind them until it does so no more.
+// A tag that yields stands behind the others until it yields no more.
 func TestTagCallersLetOthersPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := tagBucketSource{held(t, 0)}
@@ -139,7 +139,7 @@ func TestTagIsNotShortBeforeAPlan(t *testing.T) {
 	})
 }
 
-// What a draw of several tags waited for counts for the pace of the first one, which is its tag queue.
+// A wait of a draw with several tags counts for the pace of the first one, in whose tag queue it stands.
 func TestTagPaceOfDrawsThatWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := quotaed(t, Limit{Max: 100, Burst: 1}, tagsOf(map[string]Quota{"a": {}, "b": {}}))

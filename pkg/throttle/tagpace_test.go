@@ -80,7 +80,8 @@ func TestTagShortages(t *testing.T) {
 	require.True(t, s.any(now+lackFor), "of the others")
 }
 
-// Waiting callers leave what short tags lack, but those of the tag itself, of a draw that never fits, and what they need themselves.
+// Waiting callers leave tokens for tags that lack some, except their own tag. They leave none that they need themselves, and none for a draw
+// that never fits.
 func TestTagTokensKept(t *testing.T) {
 	for what, c := range map[string]struct {
 		a, b   int // tokens that they lack

@@ -83,7 +83,7 @@ func TestTagStatusHasTagsInUse(t *testing.T) {
 	})
 }
 
-// What the limit has refused within a second counts for whatever reason of its own, to compare it with what tags refuse.
+// The limit's refusals within a second are compared with those of its tags, whatever their reason.
 func TestTagRefusalsBesideThoseOfTheLimit(t *testing.T) {
 	s := quotaed(t, Limit{Max: 10}, tagsOf(map[string]Quota{"a": {}})).tags
 	for r, n := range map[Reason]int{ReasonLimit: 1, ReasonAdaptive: 2, ReasonClass: 4, ReasonQuota: 8} {

@@ -87,9 +87,12 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 // all its tokens have accrued, and nothing else is granted meanwhile. With a hard limit it waits for a share whose bucket holds it,
 // and others pass it.
 //
-// Errors: *Error with [ReasonTooLarge] when n is above Max and above Burst, or above Burst alone with a hard limit; [ErrThrottled] at once when
-// the deadline is too near; an error that is both [ErrThrottled] and context.DeadlineExceeded when the deadline passed in the queue;
-// [ErrClosed]; the cause of ctx when it was cancelled.
+// Errors:
+//   - *Error with [ReasonTooLarge] when n is above Max and above Burst, or with a hard limit above Burst
+//   - [ErrThrottled] at once when the deadline is too near
+//   - an error that is both [ErrThrottled] and context.DeadlineExceeded when the deadline passed in the queue
+//   - [ErrClosed] after Close
+//   - the cause of ctx when it was cancelled
 func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
 	// The usual case has a path of its own with a small frame. It often runs on the small stack of a new goroutine, for one message, and
 	// growing that stack takes many times as long as the draw.

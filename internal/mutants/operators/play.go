@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A Target is packages whose mutants are played, and the packages whose short tests are to notice them.
+// A Target has the packages whose mutants are played, and the packages whose short tests have to notice them.
 type Target struct {
 	Name     string
 	Packages []string

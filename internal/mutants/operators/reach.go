@@ -68,7 +68,7 @@ func (s *suite) compile(ctx context.Context, root, overlay string) (names []stri
 	return names, nil
 }
 
-// record runs a test alone, and notes which mutants it reaches, in a file meanwhile.
+// record runs a test alone. The mutants that it reaches are written to the file.
 func (t *test) record(ctx context.Context, file string) error {
 	began := time.Now()
 	alone := part{suite: t.suite, names: []string{t.name}, took: time.Hour}
@@ -98,8 +98,8 @@ type part struct {
 	took  time.Duration
 }
 
-// parts returns the tests that reach a mutant in the order in which they are to run: first the quickest ones, up to a fifth of a second,
-// then always four times as much.
+// parts returns the tests that reach a mutant, the quickest first. Those of a part run as one process: the first parts take a fifth of a
+// second together, the next four times that, and so on.
 func parts(tests []test, id int) (all []part) {
 	tests = slices.DeleteFunc(slices.Clone(tests), func(t test) bool { return !t.reaches[id] })
 	slices.SortStableFunc(tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })

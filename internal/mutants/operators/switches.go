@@ -5,7 +5,7 @@ import "fmt"
 // variable is the environment variable that holds the ID of the mutant in force.
 const variable = "NUMATHROTTLE_MUTANT"
 
-// recordVariable is the environment variable with the name of a file to which the IDs of mutants are written whose places are reached.
+// recordVariable is the environment variable that names a file for the IDs of the mutants whose places are reached.
 const recordVariable = "NUMATHROTTLE_MUTANTS_REACHED"
 
 // switches is a file of each package that has mutants.

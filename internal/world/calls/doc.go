@@ -17,8 +17,9 @@
 //	limit [NAME] [FIELD=1] [name=llm] [maxretryafter=D]: a limiter of throttle.Limit; indented lines are its quotas
 //	slots N: a limiter of calls in flight
 //	all NAME NAME/call: several limiters; one with /call is drawn from per call (PerCall)
-//	script [as=NAME] STEP..: a throttletest.Limiter. Its steps are grant, deny, REASON/D, which denies so, block, and pass, which waits for a
-//	  command pass [N]. closed is for a limiter that is closed.
+//	script [as=NAME] STEP..: a throttletest.Limiter. A STEP is grant, deny, block, closed (the limiter is closed), REASON/D (a denial with that
+//	  reason, to retry after D), or pass (the draw waits for the next command pass).
+//	pass [N]: the next N draws at a step pass go on
 //	listener [adapts] [tags]: a limiter that grants everything and keeps what it is told; with tags it has one for each tag
 //	late D: the newest so far, but each draw begins D later, whatever becomes of its context
 //	pause TAG D: the newest limiter pauses; TAG is - for all
@@ -28,7 +29,7 @@
 //	client [NAME] [limit=NAME] [attempts=N] [maxwait=D] [maxelapsed=D] [maxpause=D] [buffer=N] [cost=N] [key=K] [meter=M] [classify=C]
 //	  [feedback=F] [failures] [errors] [host]: a transport with these options of httpthrottle. limit=none: it has no limiter.
 //	  The key of a call is K-1, K-2.., or random. The meter counts bytes, unknown, or is none. C is a classifier for LLMs, or busy, which
-//	  obeys the header Busy. F is pause (one for all such clients), notes (it only keeps what it is told), or noted (both).
+//	  obeys the header Busy. F is pause (all such clients share one), notes (a listener that keeps its reports), or noted (both).
 //	  The tag is the header Tag, or with host the host.
 //	call [METHOD] [as=P] [client=NAME] [path=U] [tag=T] [within=D] [body=T] [size=N] [length=N] [every=D] [once] [HEADER=V]: a call in the
 //	  background. T with * is another tag for each. U is a path with a query, or a URL. A byte of the body comes every=D. A body with once
