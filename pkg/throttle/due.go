@@ -98,10 +98,11 @@ func (t *rateLimiter) comesLate(now int64, w *waiter) (wait time.Duration, late 
 // retimeSoon is retime after a caller has come before others. retime looks at every waiting caller, so retimeSoon delays it until it takes
 // little of the time. The lock is held.
 func (t *rateLimiter) retimeSoon(now int64) {
-	every := int64(t.queue.Len) * int64(10*time.Microsecond)
 	if t.queue.Bounded == 0 {
-		t.retimeDue = false // nobody has a deadline
-	} else if t.retimeDue = now-t.retimed < every; !t.retimeDue {
+		return // nobody has a deadline
+	}
+	every := int64(t.queue.Len) * int64(10*time.Microsecond)
+	if t.retimeDue = now-t.retimed < every; !t.retimeDue {
 		t.retime(now)
 	}
 }

@@ -83,3 +83,14 @@ func TestPausesThatAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, "no limit")
 	})
 }
+
+// After a pause in which nobody waited, draws need no lock again.
+func TestAPauseThatIsOverOpensTheBucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := full(t, 10)
+		pauseFor(t, th, time.Minute)
+		require.NotNil(t, th.bucket.Current().Behind)
+		time.Sleep(2 * time.Minute)
+		require.Nil(t, th.bucket.Current().Behind)
+	})
+}
