@@ -40,7 +40,7 @@ func (t *tagged) ForTag(tag string) Limiter {
 		switch own := l.(type) {
 		case *Throttle, *InFlight, *slotView: // each finds its tags by itself
 		case *tagView:
-			fixed = fixed && own.name == tag
+			fixed = fixed && own.name == tag && !own.shares
 		default:
 			fixed = false
 		}

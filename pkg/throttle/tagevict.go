@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"sync/atomic"
 )
 
 // evictAfter is how long a tag that matches a pattern must be unused before another one can take its place, in nanoseconds. Nothing of it
@@ -21,8 +22,10 @@ const (
 
 // An evicting is the record of a tagSet about tags that made way. The set's lock guards it.
 type evicting struct {
-	lookAt, freeAt int64
-	count          int64 // how many have gone
+	lookAt atomic.Int64 // may be read without the lock
+	freeAt int64
+	rounds atomic.Int64 // how often tags have gone, which ends the sharing of quotas
+	count  int64        // how many have gone
 	// used and refused are their totals.
 	used, refused int64
 }
@@ -34,7 +37,7 @@ type evicting struct {
 // again when they are used.
 func (s *tagSet) evict() bool {
 	now := s.t.gate.Now()
-	if now < s.gone.lookAt {
+	if now < s.gone.lookAt.Load() {
 		return false
 	}
 	dropped := false
@@ -44,21 +47,31 @@ func (s *tagSet) evict() bool {
 		}
 	}
 	if !dropped {
-		s.gone.lookAt = now + lookAgain
+		s.gone.lookAt.Store(now + lookAgain)
 		if now >= s.gone.freeAt {
 			s.gone.freeAt = now + freeEvery
 			s.era.Add(1) // an All that remembers Limiters by tag forgets them
 		}
 		return false
 	}
+	s.gone.rounds.Add(1)
 	s.forgetViews()
 	return true
+}
+
+// endSharing looks for idle tags on behalf of those that share a quota. They are in use, and there may come no new name that would.
+func (s *tagSet) endSharing() {
+	if s.t.gate.Now() >= s.gone.lookAt.Load() {
+		s.mu.Lock()
+		s.evict()
+		s.mu.Unlock()
+	}
 }
 
 // forgetViews forgets the limiters of tags that are gone, and of tags that share a quota: these can now have their own. The lock mu is held.
 func (s *tagSet) forgetViews() {
 	for name, l := range s.limiters {
-		if slices.Contains(s.shared[:], l.first()) {
+		if l.shares {
 			delete(s.limiters, name)
 			if name != l.first().name {
 				s.unknown--
@@ -66,7 +79,7 @@ func (s *tagSet) forgetViews() {
 		}
 	}
 	for key, l := range s.joint {
-		if slices.ContainsFunc(l.tags, func(g *tag) bool { return g.gone.Load() }) {
+		if l.shares || slices.ContainsFunc(l.tags, func(g *tag) bool { return g.gone.Load() }) {
 			delete(s.joint, key)
 		}
 	}
@@ -136,10 +149,15 @@ func (l *tagView) live() *tagView {
 	return l
 }
 
-// outdated reports whether quotas have changed since the tags were found.
+// outdated reports whether quotas have changed since the tags were found, or tags have gone while it shares a quota.
 func (l *tagView) outdated() bool {
-	s := l.set
-	return l.since != s.change.Load() && l != s.other
+	if l.shares {
+		l.set.endSharing()
+		if l.round != l.set.gone.rounds.Load() {
+			return true
+		}
+	}
+	return l.since != l.set.change.Load() && l != l.set.other
 }
 
 // touch notes that the tags are used, and reports whether all of them are there.

@@ -67,6 +67,38 @@ func TestIdleTagsMakeWay(t *testing.T) {
 	})
 }
 
+// A name that shares a quota has one of its own once there is room: no new name has to come first. This holds for a limiter that is kept,
+// for draws on two tags or two levels, and for what an All remembers.
+func TestSharingEndsOnceThereIsRoom(t *testing.T) {
+	kept := func(l Limiter) func() Limiter { return func() Limiter { return l } }
+	for name, of := range map[string]func(t *testing.T, th *Throttle) func() Limiter{
+		"a kept limiter": func(t *testing.T, th *Throttle) func() Limiter { return kept(th.ForTag("free/late")) },
+		"two tags":       func(t *testing.T, th *Throttle) func() Limiter { return kept(th.ForTags("known", "free/late")) },
+		"two levels":     func(t *testing.T, th *Throttle) func() Limiter { return kept(forLevels(th, "known", "free/late")) },
+		"two limits": func(t *testing.T, th *Throttle) func() Limiter {
+			both := All(th, quotaed(t, Limit{Max: 1000}, Quotas{})).(Tagger) //nolint:forcetypeassert,errcheck // all its limits have tags
+			return func() Limiter { return both.ForTag("free/late") }
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			th := crowded(t, fewTags)
+			late := of(t, th)
+			time.Sleep(time.Second)
+			take(t, late(), 1, name)
+			require.False(t, th.tags.knows("free/late"), name)
+			time.Sleep(time.Duration(evictAfter) - 2*time.Second)
+			take(t, late(), 1, name)
+			require.False(t, th.tags.knows("free/late"), "%s: no tag is idle", name)
+			time.Sleep(2 * time.Second)
+			take(t, late(), 1, name)
+			time.Sleep(time.Second)
+			take(t, late(), 1, name)
+			require.True(t, th.tags.knows("free/late"), name)
+			require.EqualValues(t, 2, statusOf(th, "free/late").Used, name)
+		})
+	}
+}
+
 // A new tag is weighed against those there are: also after some have made way, have come back, or have got other weights.
 func TestNewTagsAreWeighedAgainstThoseThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +261,7 @@ func TestAllFreesItsTags(t *testing.T) {
 		for range 50 {
 			runtime.GC()
 			time.Sleep(2 * time.Second)
-			if found = viewOf(th.ForTag("free/newer")).first().name == "free/newer" && th.tags.knows("free/newer"); found {
+			if found = viewOf(th.ForTag("free/newer")).live().first().name == "free/newer" && th.tags.knows("free/newer"); found {
 				break
 			}
 		}

@@ -111,9 +111,9 @@ func (s *tagSet) find(name string, under bool) *tagView {
 	if l := s.limiters[name]; l != nil {
 		return l
 	}
-	g := s.resolve(name, under)
+	g, shares := s.resolve(name, under)
 	l := newTagView(s, name, []*tag{g})
-	l.since = s.change.Load()
+	l.since, l.shares, l.round = s.change.Load(), shares, s.gone.rounds.Load()
 	switch {
 	case g.name == name:
 		s.limiters[name] = l
@@ -156,19 +156,19 @@ func (s *tagSet) pausedName(name string) bool {
 	return list != nil && slices.ContainsFunc(*list, func(p Paused) bool { return p.Tag == name })
 }
 
-// resolve returns the tag for which draws of a name count. The lock mu is held.
-func (s *tagSet) resolve(name string, under bool) *tag {
+// resolve returns the tag for which draws of a name count, and whether it shares that tag for want of room. The lock mu is held.
+func (s *tagSet) resolve(name string, under bool) (g *tag, shares bool) {
 	own, q := s.quotas.Find(name)
 	if own == "" {
-		return s.other.first()
+		return s.other.first(), false
 	}
 	if g := s.tags[own]; g != nil {
-		return g
+		return g, false
 	}
 	if _, configured := s.quotas.Tags[own]; configured || len(s.tags) < s.most || s.evict() {
-		return s.tagOf(own, q, under)
+		return s.tagOf(own, q, under), false
 	}
-	return s.share(own, q)
+	return s.share(own, q), true
 }
 
 // share returns the tag that a name shares with others of the same quota: with another quota it could have more than its own. If there is
@@ -239,6 +239,7 @@ func (s *tagSet) forTags(names []string, levels bool) *tagView {
 		}
 	}
 	clean, era, change := [maxTagsOfDraw]string{maxTagsOfDraw - 1: key[maxTagsOfDraw-1]}, s.era.Load(), s.change.Load()
+	round, shares := s.gone.rounds.Load(), false
 	var tags []*tag
 	asked := make([]string, len(names))
 	for i, name := range names {
@@ -247,6 +248,7 @@ func (s *tagSet) forTags(names []string, levels bool) *tagView {
 		if !second {
 			s.lead(l.first())
 		}
+		shares = shares || l.shares
 		if i < maxTagsOfDraw {
 			clean[i] = l.name
 		}
@@ -257,7 +259,7 @@ func (s *tagSet) forTags(names []string, levels bool) *tagView {
 		}
 	}
 	l := newTagView(s, clean[0], tags)
-	l.since, l.levels = change, levels
+	l.since, l.levels, l.shares, l.round = change, levels, shares, round
 	for i, name := range names {
 		name, ok := bounded(name)
 		asked[i] = name
@@ -269,7 +271,7 @@ func (s *tagSet) forTags(names []string, levels bool) *tagView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case era != s.era.Load(), len(names) > maxTagsOfDraw, len(s.joint) >= maxNames, !slices.Equal(clean[:], key[:]):
+	case era != s.era.Load(), round != s.gone.rounds.Load(), len(names) > maxTagsOfDraw, len(s.joint) >= maxNames, !slices.Equal(clean[:], key[:]):
 	case slices.ContainsFunc(tags, func(g *tag) bool { return g.gone.Load() }): // a view with a replaced tag would be looked up again without end
 	default:
 		s.joint[clean] = l
