@@ -296,22 +296,29 @@ func (t *rateLimiter) arm(now int64) {
 	if !t.bucket.Law().Valid(now) || !t.fits(t.units(w)) {
 		return // the next lease serves the queue
 	}
-	whole := t.units(w) - t.collectedFor(t.units(w)) + t.stay
-	need := whole
-	if t.units(w) > t.bucket.Law().Capacity {
-		need = min(need, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
-	}
+	whole, next := t.needsOf(w)
 	level := t.bucket.Level(now)
 	if w.Attempt != nil && level >= whole {
 		t.timer.Stop() // it was woken
 		return
 	}
-	if wait, ok := t.bucket.Law().Wait(need - level); ok {
+	if wait, ok := t.bucket.Law().Wait(next - level); ok {
 		if t.stay > 0 {
 			wait = min(wait, t.keptFor(now))
 		}
 		t.timer.Reset(wait)
 	}
+}
+
+// needsOf returns how many units the bucket must hold for the first waiter, w, beside those it leaves, and how many before anything is to be
+// done for it: that is less while it has to collect. The lock is held.
+func (t *rateLimiter) needsOf(w *waiter) (whole, next int64) {
+	rest := t.units(w) - t.collectedFor(t.units(w))
+	whole = rest + t.stay
+	if t.units(w) > t.bucket.Law().Capacity && rest > t.bucket.Units(1) {
+		return whole, min(whole, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
+	}
+	return whole, whole
 }
 
 // lookSoon is how soon an attempt that was woken is looked at again.
@@ -326,8 +333,9 @@ func (t *rateLimiter) rearm(now int64, w *waiter) {
 	if t.queue.First != w || t.issuing() || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
 		return
 	}
-	short := t.units(w) - t.collectedFor(t.units(w)) + t.kept(now, w) - t.bucket.Level(now)
-	if wait, ok := t.bucket.Law().Wait(max(short, 0)); ok {
+	t.stay = t.kept(now, w)
+	_, next := t.needsOf(w)
+	if wait, ok := t.bucket.Law().Wait(max(next-t.bucket.Level(now), 0)); ok {
 		t.timer.Reset(max(min(wait, t.keptFor(now)), lookSoon))
 	}
 }
