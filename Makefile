@@ -161,11 +161,11 @@ map: ## Write the map of packages in internal/meta/layers, and check that import
 
 # The product has no switches for the rules: they come in by go test -overlay. PINNED are the targets of "make operators" of which every mutant
 # is noticed, or has a reason; some of them are played here, always the same ones.
-PINNED := engine fairslots fairtags protocol driver readers llm
+PINNED := engine throttle fairslots fairtags protocol driver readers llm
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once, and change each operator of the pinned parts: a test must notice
 	$(GO) run ./internal/mutants/run -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/fairtags ./internal/fairslots ./pkg/throttle ./internal/protocol ./pkg/consensus/driver
-	$(GO) run ./internal/mutants/operators/run -sample 40 $(PINNED)
+	$(GO) run ./internal/mutants/operators/run -sample 30 $(PINNED)
 
 # OPERATORS are targets of internal/mutants/operators. Another one is http: its survivors are many, and not judged yet.
 # SAMPLE is how many mutants of each are played, always the same ones; 0: all.

@@ -19,9 +19,7 @@ func (t *rateLimiter) holdUp() (own Throttling, held, passed bool) {
 	if first := t.head(); !held && first != nil {
 		own.Reason, held, passed = t.reason(now, t.units(first)), true, true
 	}
-	if own.Waiting > 0 {
-		own.Longest = time.Duration(t.gate.Waits.Held(now))
-	}
+	own.Longest = time.Duration(t.gate.Waits.Held(now))
 	if held {
 		own.Owed = t.owedFor(now)
 	}

@@ -66,3 +66,18 @@ func TestRateWithoutALimit(t *testing.T) {
 		require.Equal(t, want, p.N())
 	}
 }
+
+// Callers that wait for tags of their own are not held up by the limit.
+func TestLimitHoldsNobodyUpThatWaitsForATag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 100}, tagsOf(map[string]Quota{"a": {Total: 1, Burst: 1}}))
+		call := beginWith(th.ForTag("a").Acquire, 1, 0)
+		defer call.cancel()
+		time.Sleep(200 * time.Millisecond)
+		require.Equal(t, 1, th.Status().Waiting)
+		own, held, _ := th.holdUp()
+		require.False(t, held)
+		require.Zero(t, own.Waiting)
+		require.Zero(t, own.Longest)
+	})
+}

@@ -61,3 +61,17 @@ func TestRateSourceTakesBack(t *testing.T) {
 		}
 	}
 }
+
+// A caller is large if the bucket can never hold its tokens.
+func TestRateSourceKnowsLargeCallers(t *testing.T) {
+	th := whole(t, Limit{Max: 100, Burst: 10})
+	s := rateSource{&th.rateLimiter}
+	for n, large := range map[int]bool{9: false, 10: false, 11: true} {
+		s.Lock()
+		w := &waiter{N: n, Least: n}
+		s.Stand(w)
+		require.Equal(t, large, w.Large, n)
+		th.leaveQueue(th.gate.Now(), w)
+		s.Unlock()
+	}
+}

@@ -140,7 +140,7 @@ func (t *rateLimiter) order(now int64) {
 			return
 		}
 	case n < 0:
-		if o.Return, o.Unused = d.Withdraw(min(-n, maxOrder)); o.Return == 0 {
+		if o.Return, o.Unused = d.Withdraw(-n); o.Return == 0 {
 			return
 		}
 	default:

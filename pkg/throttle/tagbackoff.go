@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"math"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
@@ -226,11 +225,7 @@ func (g *tag) stepSlow(now int64) {
 
 // rebound puts the tag's present rate in force.
 func (g *tag) rebound(now int64, c ceiling.SingleConfig) {
-	rate := g.slow.single.Rate(c, now/1000)
-	if rate == g.tagBucket.Bound() || math.IsInf(rate, 1) && g.tagBucket.Bound() == 0 {
-		return
-	}
-	g.tagBucket.SetBound(now, rate)
+	g.tagBucket.SetBound(now, g.slow.single.Rate(c, now/1000))
 	g.changed(now)
 }
 
@@ -239,5 +234,5 @@ func (g *tag) limiting(now int64, ahead time.Duration) float64 {
 	if g.slow == nil || g.slow.single.Free() {
 		return 0
 	}
-	return max(g.slow.single.Rate(g.singleConfig(), (now+int64(ahead))/1000), g.tagBucket.Bound())
+	return g.slow.single.Rate(g.singleConfig(), (now+int64(ahead))/1000)
 }

@@ -194,6 +194,11 @@ func TestTagNamesThatAreRemembered(t *testing.T) {
 			th.ForTag(fmt.Sprint("n", i))
 		}
 		require.Equal(t, maxNames, th.tags.unknown)
+		for i := range maxNames {
+			th.ForTags("a", fmt.Sprint("n", i))
+			th.ForTags(fmt.Sprint("n", i), "a")
+		}
+		require.Len(t, th.tags.joint, maxNames)
 		pauseFor(t, th, time.Minute, PauseTag("late"))
 		deny(t, th.ForTag("late"), 1)
 		require.Same(t, th.ForTag("-"), th.ForTag("another"))

@@ -180,3 +180,19 @@ func TestTagQuotasOfAClosedLimit(t *testing.T) {
 	require.Equal(t, 5, th.tags.quotas.Tags["a"].Total)
 	rateHolder{whole(t, Limit{Max: 10})}.SetQuotas(Quotas{})
 }
+
+// Who leaves a fair queue leaves the tokens that were collected for the caller before it.
+func TestCollectedTokensStayWithTheirCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 10, Burst: 5}, Quotas{Tags: map[string]Quota{"a": {}}})
+		large, small := begin(th, 9, 0), begin(th, 1, 0)
+		time.Sleep(700 * time.Millisecond)
+		collected := th.queue.Collected
+		require.Positive(t, collected)
+		small.cancel()
+		require.Error(t, small.end(t).err)
+		require.GreaterOrEqual(t, th.queue.Collected, collected)
+		time.Sleep(201 * time.Millisecond)
+		require.NoError(t, large.end(t).err)
+	})
+}

@@ -30,6 +30,9 @@ type evicting struct {
 	used, refused int64
 }
 
+// looks reports whether it is time for a search.
+func (e *evicting) looks(now int64) bool { return now >= e.lookAt.Load() }
+
 // evict makes room: it removes all tags that were idle for long enough, and reports whether there was one. The lock mu is held.
 //
 // A tag can go when a new one under its name would behave the same. Nobody may wait for it or hold its Limiter in an All. It must have
@@ -37,7 +40,7 @@ type evicting struct {
 // again when they are used.
 func (s *tagSet) evict() bool {
 	now := s.t.gate.Now()
-	if now < s.gone.lookAt.Load() {
+	if !s.gone.looks(now) {
 		return false
 	}
 	dropped := false
@@ -61,7 +64,7 @@ func (s *tagSet) evict() bool {
 
 // endSharing looks for idle tags on behalf of those that share a quota. They are in use, and there may come no new name that would.
 func (s *tagSet) endSharing() {
-	if s.t.gate.Now() >= s.gone.lookAt.Load() {
+	if s.gone.looks(s.t.gate.Now()) {
 		s.mu.Lock()
 		s.evict()
 		s.mu.Unlock()

@@ -116,6 +116,35 @@ func slowDown(t *testing.T, th *Throttle, tag string) {
 	require.Positive(t, viewOf(th.ForTag(tag)).first().status().Limiting)
 }
 
+// A slow tag that nothing holds back is free again after so long. One that is held back rises, and its report has the rate to which it will
+// have risen.
+func TestASlowTagIsFreeAgain(t *testing.T) {
+	for _, pressed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {}, "b": {}}))
+			time.Sleep(time.Second)
+			slowDown(t, th, "a")
+			g, rises := viewOf(th.ForTag("a")).first(), false
+			for at := int64(0); at < forgetAfter; at += int64(planEvery) {
+				require.False(t, g.slow.single.Free(), at)
+				time.Sleep(planEvery)
+				th.ReportFor(1, time.Now(), OutcomeAccepted, "a")
+				g.mu.Lock()
+				if pressed {
+					g.tagBucket.Has(th.gate.Now(), 1000)
+				}
+				g.stepSlow(th.gate.Now())
+				now, later := g.limiting(th.gate.Now(), 0), g.limiting(th.gate.Now(), time.Second)
+				g.mu.Unlock()
+				rises = rises || later > now
+				require.GreaterOrEqual(t, later, now)
+			}
+			require.Equal(t, pressed, rises)
+			require.NotEqual(t, pressed, g.slow.single.Free())
+		})
+	}
+}
+
 // slowHerd lets n callers of tag a wait in its tag queue, of which the service refuses all until the tag is slow, at 40 per second.
 func slowHerd(ctx context.Context, t *testing.T, n int, q Quota,
 	acquire func(ctx context.Context, l Limiter, who int) (Permit, error),
