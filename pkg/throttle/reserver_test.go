@@ -56,24 +56,6 @@ func TestALimitAsksItsReserver(t *testing.T) {
 			acquire(t, th, 1)
 			require.InDelta(t, r.until, th.gate.Now(), 1000)
 		},
-		"who asks for more than the bucket holds leaves it, too": func(t *testing.T) {
-			th, _, r := reserved(t, Limit{Max: 10, Burst: 5}, 1)
-			r.keeps, r.until = 3, never
-			acquire(t, th, 8)
-			require.InDelta(t, 1100*time.Millisecond, th.gate.Now(), 1000)
-		},
-		"who has collected needs only the rest beside it": func(t *testing.T) {
-			th, _, r := reserved(t, Limit{Max: 10, Burst: 5}, 1)
-			call := begin(th, 8, 0)
-			time.Sleep(750 * time.Millisecond)
-			r.keeps, r.until = 3, never
-			th.gate.Lock()
-			require.Positive(t, th.queue.Collected)
-			th.rearm(th.gate.Now(), th.queue.First)
-			th.gate.Unlock()
-			time.Sleep(351 * time.Millisecond)
-			require.NoError(t, call.end(t).err)
-		},
 		"who may pass takes kept tokens": func(t *testing.T) {
 			th, _, r := reserved(t, Limit{Max: 10, Burst: 5}, 1)
 			r.keeps, r.until = 3, never

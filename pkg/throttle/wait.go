@@ -315,7 +315,7 @@ func (t *rateLimiter) arm(now int64) {
 func (t *rateLimiter) needsOf(w *waiter) (whole, next int64) {
 	rest := t.units(w) - t.collectedFor(t.units(w))
 	whole = rest + t.stay
-	if t.units(w) > t.bucket.Law().Capacity && rest > t.bucket.Units(1) {
+	if t.units(w) > t.bucket.Law().Capacity {
 		return whole, min(whole, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
 	}
 	return whole, whole
