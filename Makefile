@@ -169,7 +169,7 @@ mutants: ## Leave out each rule of the protocol once, and change each operator o
 
 # OPERATORS are targets of internal/mutants/operators. Another one is http: its survivors are many, and not judged yet.
 # SAMPLE is how many mutants of each are played, always the same ones; 0: all.
-OPERATORS ?= engine fairtags fairslots protocol driver readers llm
+OPERATORS ?= $(PINNED)
 SAMPLE ?= 0
 .PHONY: operators
 operators: ## Change one operator after the other, as < to <= and + to -: lists those that no test notices

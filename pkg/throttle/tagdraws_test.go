@@ -187,11 +187,16 @@ func TestCollectedTokensStayWithTheirCaller(t *testing.T) {
 		th := quotaed(t, Limit{Max: 10, Burst: 5}, Quotas{Tags: map[string]Quota{"a": {}}})
 		large, small := begin(th, 9, 0), begin(th, 1, 0)
 		time.Sleep(700 * time.Millisecond)
-		collected := th.queue.Collected
-		require.Positive(t, collected)
+		collected := func() int64 {
+			th.gate.Lock()
+			defer th.gate.Unlock()
+			return th.queue.Collected
+		}
+		before := collected()
+		require.Positive(t, before)
 		small.cancel()
 		require.Error(t, small.end(t).err)
-		require.GreaterOrEqual(t, th.queue.Collected, collected)
+		require.GreaterOrEqual(t, collected(), before)
 		time.Sleep(201 * time.Millisecond)
 		require.NoError(t, large.end(t).err)
 	})
