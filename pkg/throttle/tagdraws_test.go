@@ -181,7 +181,7 @@ func TestTagQuotasOfAClosedLimit(t *testing.T) {
 	rateHolder{whole(t, Limit{Max: 10})}.SetQuotas(Quotas{})
 }
 
-// Who leaves a fair queue leaves the tokens that were collected for the caller before it.
+// A caller that leaves a fair queue does not take away the tokens collected for the caller before it.
 func TestCollectedTokensStayWithTheirCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := quotaed(t, Limit{Max: 10, Burst: 5}, Quotas{Tags: map[string]Quota{"a": {}}})

@@ -20,11 +20,11 @@ const (
 	freeEvery = int64(10 * second)
 )
 
-// An evicting is the record of a tagSet about tags that made way. The set's lock guards it.
+// An evicting is the record of a tagSet about tags that made way. The set's lock guards it; the atomics may be read without it.
 type evicting struct {
-	lookAt atomic.Int64 // may be read without the lock
+	lookAt atomic.Int64 // when to search next
 	freeAt int64
-	rounds atomic.Int64 // how often tags have gone, which ends the sharing of quotas
+	rounds atomic.Int64 // successful searches: after each, views that share a quota are looked up again
 	count  int64        // how many have gone
 	// used and refused are their totals.
 	used, refused int64
@@ -62,7 +62,7 @@ func (s *tagSet) evict() bool {
 	return true
 }
 
-// endSharing looks for idle tags on behalf of those that share a quota. They are in use, and there may come no new name that would.
+// endSharing searches for idle tags when a tag that shares a quota is used, because no new name may come that starts the search. It takes mu.
 func (s *tagSet) endSharing() {
 	if s.gone.looks(s.t.gate.Now()) {
 		s.mu.Lock()

@@ -116,8 +116,8 @@ func slowDown(t *testing.T, th *Throttle, tag string) {
 	require.Positive(t, viewOf(th.ForTag(tag)).first().status().Limiting)
 }
 
-// A slow tag that nothing holds back is free again after so long. One that is held back rises, and its report has the rate to which it will
-// have risen.
+// A slow tag that its bound does not hold back is free after forgetAfter, no sooner and no later. The bound of one that it holds back rises,
+// and limiting returns the rate at the time asked for.
 func TestASlowTagIsFreeAgain(t *testing.T) {
 	for _, pressed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

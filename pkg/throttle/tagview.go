@@ -20,7 +20,7 @@ type tagView struct {
 	since  int64    // the change of quotas by which the tags were found
 	levels bool     // it is one of forLevels
 	shares bool     // a tag is shared for want of room; see endSharing
-	round  int64    // of tags that have gone, when the tags were found
+	round  int64    // evicting.rounds when the tags were found
 	rank   uint64   // of its pauseSource
 	tags   []*tag   // the first one is the tag queue
 	order  []*tag   // the same in the order of their locks

@@ -310,8 +310,8 @@ func (t *rateLimiter) arm(now int64) {
 	}
 }
 
-// needsOf returns how many units the bucket must hold for the first waiter, w, beside those it leaves, and how many before anything is to be
-// done for it: that is less while it has to collect. The lock is held.
+// needsOf returns the level in units at which the first waiter, w, is served, and the level at which to look next. A waiter that asks for
+// more than the bucket holds collects before that, so the second is lower. The lock is held.
 func (t *rateLimiter) needsOf(w *waiter) (whole, next int64) {
 	rest := t.units(w) - t.collectedFor(t.units(w))
 	whole = rest + t.stay
