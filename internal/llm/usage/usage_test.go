@@ -176,6 +176,8 @@ var answersOfLLMs = []struct {
 	{"the longest", `{"usage":{"total_tokens":3,"x":"` + strings.Repeat("x", 16<<10-25) + `"}}`, 3},
 	{"too long", `{"usage":{"total_tokens":3,"x":"` + strings.Repeat("x", 16<<10-24) + `"}}`, 0},
 	{"Cohere's names elsewhere", `{"a":{"tokens":{"input_tokens":900,"output_tokens":9}},"usage":{"total_tokens":3}}`, 3},
+	{"Cohere's bill without a usage", `{"meta":{"billed_units":{"input_tokens":5,"output_tokens":4}}}`, 9},
+	{"Bedrock's metrics without a usage", `{"amazon-bedrock-invocationMetrics":{"inputTokenCount":3,"outputTokenCount":4}}`, 7},
 	{"Cohere's bill alone", `{"usage":null,"meta":{"api_version":{"version":"1"},"billed_units":{"input_tokens":5,"output_tokens":4}}}`, 9},
 	{"an error further down", `{"a":{"error":{}},"usage":{"total_tokens":3}}`, 3},
 	{"an error as an item", `[{"usageMetadata":{"totalTokenCount":5}},{"error":"lost"}]`, 0},
