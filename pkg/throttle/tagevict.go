@@ -3,7 +3,6 @@ package throttle
 import (
 	"reflect"
 	"runtime"
-	"slices"
 	"sync/atomic"
 )
 
@@ -62,32 +61,6 @@ func (s *tagSet) evict() bool {
 	return true
 }
 
-// endSharing searches for idle tags when a tag that shares a quota is used, because no new name may come that starts the search. It takes mu.
-func (s *tagSet) endSharing() {
-	if s.gone.looks(s.t.gate.Now()) {
-		s.mu.Lock()
-		s.evict()
-		s.mu.Unlock()
-	}
-}
-
-// forgetViews forgets the limiters of tags that are gone, and of tags that share a quota: these can now have their own. The lock mu is held.
-func (s *tagSet) forgetViews() {
-	for name, l := range s.limiters {
-		if l.shares {
-			delete(s.limiters, name)
-			if name != l.first().name {
-				s.unknown--
-			}
-		}
-	}
-	for key, l := range s.joint {
-		if l.shares || slices.ContainsFunc(l.tags, func(g *tag) bool { return g.gone.Load() }) {
-			delete(s.joint, key)
-		}
-	}
-}
-
 // forgettable reports whether a new tag would behave the same from now on. The tag's lock is held.
 func (g *tag) forgettable(now int64) bool {
 	return g.pins == 0 && g.waiting.Load() == 0 && g.queue.Empty() && now-g.last >= evictAfter && g.tagBucket.Idle(now)
@@ -127,8 +100,9 @@ func (s *tagSet) revive(g *tag) *tag {
 	switch {
 	case own != g.name || len(s.tags) >= s.most && !s.evict():
 		return g
-	case !reflect.DeepEqual(*g.quota(), q): // they were changed
-		return s.tagOf(own, q, g.under.Load())
+	case !reflect.DeepEqual(*g.quota(), q), s.sharedBy(own, q) != nil: // they were changed, or there is spending under its name elsewhere
+		is, _ := s.tagOf(own, q, g.under.Load())
+		return is
 	}
 	s.add(g, *g.quota())
 	g.gone.Store(false)

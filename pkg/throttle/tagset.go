@@ -3,7 +3,6 @@ package throttle
 import (
 	"hash/maphash"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,6 +48,7 @@ type tagSet struct {
 	weights  int // the sum of their weights
 	most     int // of them: maxTags, fewer in tests
 	shared   [sharedTags]*tag
+	sharers  sharers
 	limiters map[string]*tagView
 	unknown  int // of these, names without a quota of their own
 	joint    map[[maxTagsOfDraw]string]*tagView
@@ -79,7 +79,8 @@ func newTagSet(t *rateLimiter, q *Quotas) *tagSet {
 	s.configuration = q
 	s.named, s.others, s.logs = q.Tags, &gate.WaitLog{}, map[string]*gate.WaitLog{}
 	t.queue.MakeFair()
-	s.other = newTagView(s, "", []*tag{s.tagOf("", q.Other, false)})
+	other, _ := s.tagOf("", q.Other, false)
+	s.other = newTagView(s, "", []*tag{other})
 	return s
 }
 
@@ -115,6 +116,7 @@ func (s *tagSet) find(name string, under bool) *tagView {
 	l := newTagView(s, name, []*tag{g})
 	l.since, l.shares, l.round = s.change.Load(), shares, s.gone.rounds.Load()
 	switch {
+	case shares && len(s.tags) < s.most: // the next look may find one of its own
 	case g.name == name:
 		s.limiters[name] = l
 	case s.unknown < maxNames:
@@ -166,26 +168,9 @@ func (s *tagSet) resolve(name string, under bool) (g *tag, shares bool) {
 		return g, false
 	}
 	if _, configured := s.quotas.Tags[own]; configured || len(s.tags) < s.most || s.evict() {
-		return s.tagOf(own, q, under), false
+		return s.tagOf(own, q, under)
 	}
 	return s.share(own, q), true
-}
-
-// share returns the tag that a name shares with others of the same quota: with another quota it could have more than its own. If there is
-// none, and no room for one, the name counts as other.
-func (s *tagSet) share(own string, q Quota) *tag {
-	begin := maphash.String(s.seed, own)
-	for i := range uint64(sharedTags) {
-		switch place := &s.shared[(begin+i)%sharedTags]; {
-		case *place == nil:
-			*place = newTag(s, own, q)
-			(*place).many = true
-			return *place
-		case reflect.DeepEqual(*(*place).quota(), q):
-			return *place
-		}
-	}
-	return s.other.first()
 }
 
 // logOf returns the log for waits of a tag. The lock mu is held, or s is not shared yet.
@@ -199,13 +184,16 @@ func (s *tagSet) logOf(name string) *gate.WaitLog {
 	return s.logs[name]
 }
 
-// tagOf makes a tag.
-func (s *tagSet) tagOf(name string, q Quota, under bool) *tag {
-	g := newTag(s, name, q)
+// tagOf makes a tag, which begins as the one that its name has shared. While that one is in use, the name goes on sharing it.
+func (s *tagSet) tagOf(name string, q Quota, under bool) (g *tag, shares bool) {
+	g = newTag(s, name, q)
+	if shared := s.sharedBy(name, q); shared != nil && !g.begin(shared) {
+		return shared, true
+	}
 	g.under.Store(under)
 	g.again = s.gone.count > 0
 	s.add(g, q)
-	return g
+	return g, false
 }
 
 // add makes g one of the tags, with the weight of q. The lock mu is held.
