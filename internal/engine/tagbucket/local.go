@@ -93,11 +93,9 @@ func (t *tagBucket) due(now, n int64) time.Duration {
 	return time.Duration(max(t.paid+t.cost(n)-now, 0))
 }
 
-// Begin lets a new Bucket without a pool begin with what another one of the same terms has, less n tokens.
+// Begin lets a new Bucket without a pool begin with what another one of the same terms has, less n tokens: see Owe.
 func (s *Bucket) Begin(now int64, other *Bucket, n int64) {
-	other.roll(now)
 	s.tagBucket, s.budgets, s.epoch = other.tagBucket, slices.Clone(other.budgets), other.epoch
 	s.tagBucket.room = 0
-	s.tagBucket.take(now, n)
-	s.spend(n, s.epoch)
+	s.Owe(now, n)
 }
