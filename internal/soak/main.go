@@ -70,6 +70,7 @@ var steps = []step{
 	{"memory", "NUMATHROTTLE_FLAT_FOR=1h", test + "-run=TestMemoryStaysFlat ./internal/noloss", true},
 	{"mutants", "", mutants, false},
 	{"operators: engine", "", operators + "engine", true},
+	{"operators: throttle", "", operators + "throttle", true},
 	{"operators: tags", "", operators + "fairtags fairslots", true},
 	{"operators: pool", "", operators + "protocol", true},
 	{"operators: driver", "", operators + "driver", true},
