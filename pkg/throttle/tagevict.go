@@ -23,7 +23,7 @@ const (
 type evicting struct {
 	lookAt atomic.Int64 // when to search next
 	freeAt int64
-	rounds atomic.Int64 // successful searches: after each, views that share a quota are looked up again
+	rounds atomic.Int64 // times that room was found: after each, views that share a quota are looked up again
 	count  int64        // how many have gone
 	// used and refused are their totals.
 	used, refused int64
@@ -56,8 +56,7 @@ func (s *tagSet) evict() bool {
 		}
 		return false
 	}
-	s.gone.rounds.Add(1)
-	s.forgetViews()
+	s.newRound()
 	return true
 }
 
@@ -113,6 +112,7 @@ func (s *tagSet) revive(g *tag) *tag {
 // live returns the limiter of the tags that now count under the same names, which counts as a use of them. It is l itself, or another one
 // if a tag is gone or quotas have changed.
 func (l *tagView) live() *tagView {
+	l.endSharing()
 	for l.outdated() || !l.touch() {
 		switch len(l.asked) {
 		case 0:
@@ -126,15 +126,9 @@ func (l *tagView) live() *tagView {
 	return l
 }
 
-// outdated reports whether quotas have changed since the tags were found, or tags have gone while it shares a quota.
+// outdated reports whether quotas have changed since the tags were found, or room was found while it shares a quota.
 func (l *tagView) outdated() bool {
-	if l.shares {
-		l.set.endSharing()
-		if l.round != l.set.gone.rounds.Load() {
-			return true
-		}
-	}
-	return l.since != l.set.change.Load() && l != l.set.other
+	return l.shares && l.round != l.set.gone.rounds.Load() || l.since != l.set.change.Load() && l != l.set.other
 }
 
 // touch notes that the tags are used, and reports whether all of them are there.

@@ -116,7 +116,6 @@ func (s *tagSet) find(name string, under bool) *tagView {
 	l := newTagView(s, name, []*tag{g})
 	l.since, l.shares, l.round = s.change.Load(), shares, s.gone.rounds.Load()
 	switch {
-	case shares && len(s.tags) < s.most: // the next look may find one of its own
 	case g.name == name:
 		s.limiters[name] = l
 	case s.unknown < maxNames:
@@ -158,7 +157,7 @@ func (s *tagSet) pausedName(name string) bool {
 	return list != nil && slices.ContainsFunc(*list, func(p Paused) bool { return p.Tag == name })
 }
 
-// resolve returns the tag for which draws of a name count, and whether it shares that tag for want of room. The lock mu is held.
+// resolve returns the tag that draws of a name count for; shares means that there is no room for one of its own. The lock mu is held.
 func (s *tagSet) resolve(name string, under bool) (g *tag, shares bool) {
 	own, q := s.quotas.Find(name)
 	if own == "" {
@@ -184,7 +183,8 @@ func (s *tagSet) logOf(name string) *gate.WaitLog {
 	return s.logs[name]
 }
 
-// tagOf makes a tag, which begins as the one that its name has shared. While that one is in use, the name goes on sharing it.
+// tagOf makes a tag. It takes over the state of the tag that the name has shared. If the lock of that one is held, the name goes on sharing
+// it until the next search.
 func (s *tagSet) tagOf(name string, q Quota, under bool) (g *tag, shares bool) {
 	g = newTag(s, name, q)
 	if shared := s.sharedBy(name, q); shared != nil && !g.begin(shared) {

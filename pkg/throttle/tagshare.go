@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// sharers is the set of names that have shared a quota, by their hashes. It takes other names with the same hash for members, and forgets none.
+// sharers is the set of names that have shared a quota: one bit for each hash. Names with equal bits are taken for each other. No name is
+// removed.
 type sharers [1024]uint64
 
-// place returns a hash's bit, which doesn't depend on the part of the hash that tells what it shares.
+// place returns the bit of a hash. It uses other bits of the hash than sharedPlace, so names that share a tag have different ones.
 func (s *sharers) place(hash uint64) (word *uint64, bit uint64) {
 	hash /= sharedTags
 	return &s[hash/64%uint64(len(s))], 1 << (hash % 64)
@@ -25,8 +26,8 @@ func (s *sharers) has(hash uint64) bool {
 	return *word&bit != 0
 }
 
-// sharedPlace is where names with a hash and a quota share a tag: with another quota they could have more than their own. nil: there is
-// no room. The lock mu is held.
+// sharedPlace returns the place of the tag that names with this hash and quota share, which may be empty; nil if there is none. Names with
+// other quotas never share it: one of them could use more than its own. The lock mu is held.
 func (s *tagSet) sharedPlace(hash uint64, q Quota) **tag {
 	for i := range uint64(sharedTags) {
 		if place := &s.shared[(hash+i)%sharedTags]; *place == nil || reflect.DeepEqual(*(*place).quota(), q) {
@@ -52,8 +53,8 @@ func (s *tagSet) share(own string, q Quota) *tag {
 	return *place
 }
 
-// sharedBy returns the tag that a name has shared, as far as known; nil: it has shared none. A pool keeps the spending of names, but not
-// what they used while they shared. The lock mu is held.
+// sharedBy returns the tag that a name has shared; nil if it has shared none. In a pool it returns nil: the pool keeps what the shared tag
+// used, under the name that shared it first. The lock mu is held.
 func (s *tagSet) sharedBy(own string, q Quota) *tag {
 	hash := maphash.String(s.seed, own)
 	if s.pooled || !s.sharers.has(hash) {
@@ -65,8 +66,9 @@ func (s *tagSet) sharedBy(own string, q Quota) *tag {
 	return nil
 }
 
-// begin lets a new tag begin as the one that its name has shared, as if all callers that wait there were its own: so the name gets no more
-// than its quota in all. It never waits for that one's lock, and returns false if it is in use.
+// begin copies the state of the tag that its name has shared, less the tokens that callers wait for there. The name used no more than that
+// tag, and all of these callers may be its own. So both tags together give it no more than its quota. begin returns false if the shared tag
+// is locked. It can't wait, since the lock mu is held.
 func (g *tag) begin(shared *tag) bool {
 	if !shared.mu.TryLock() {
 		return false
@@ -76,13 +78,23 @@ func (g *tag) begin(shared *tag) bool {
 	return true
 }
 
-// endSharing searches for idle tags when a tag that shares a quota is used, because no new name may come that starts the search. It takes mu.
-func (s *tagSet) endSharing() {
-	if s.gone.looks(s.t.gate.Now()) {
-		s.mu.Lock()
-		s.evict()
-		s.mu.Unlock()
+// endSharing searches for room if a tag is shared: no new name may come that starts the search. It takes mu.
+func (l *tagView) endSharing() {
+	s := l.set
+	if !l.shares || !s.gone.looks(s.t.gate.Now()) {
+		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.evict() && len(s.tags) < s.most { // a shared tag was locked in the last round
+		s.newRound()
+	}
+}
+
+// newRound makes names that share a quota look for one of their own. The lock mu is held.
+func (s *tagSet) newRound() {
+	s.gone.rounds.Add(1)
+	s.forgetViews()
 }
 
 // forgetViews forgets the limiters of tags that are gone, and of tags that share a quota: these can now have their own. The lock mu is held.

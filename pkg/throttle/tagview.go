@@ -151,13 +151,16 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 	draws := room[:0]
 	var v verdict
 	var why Reason
-	outdated := l.outdated()
+	l.endSharing()
 	for _, g := range l.order {
 		g.mu.Lock()
 		g.last = now
-		if outdated || g.gone.Load() {
+		if g.gone.Load() {
 			v = moved
 		}
+	}
+	if l.outdated() { // under the locks: a tag that takes over the state of a shared one has counted all draws there
+		v = moved
 	}
 	if v == taken {
 		v, why = l.judge(n, now)

@@ -93,7 +93,7 @@ func (t *tagBucket) due(now, n int64) time.Duration {
 	return time.Duration(max(t.paid+t.cost(n)-now, 0))
 }
 
-// Begin lets a new Bucket without a pool begin with what another one of the same terms has, less n tokens: see Owe.
+// Begin copies the tokens and spending of another Bucket of the same terms into a new one without a pool, and owes n tokens: see Owe.
 func (s *Bucket) Begin(now int64, other *Bucket, n int64) {
 	s.tagBucket, s.budgets, s.epoch = other.tagBucket, slices.Clone(other.budgets), other.epoch
 	s.tagBucket.room = 0
