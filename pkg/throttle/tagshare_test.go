@@ -138,6 +138,19 @@ func TestSharingGoesOnWhileTheTagIsInUse(t *testing.T) {
 	})
 }
 
+// A search that finds no room keeps the limiters that were looked up: with many invented names a new lookup of each is expensive.
+func TestSharingWithoutRoomLooksUpNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := noRoom(t)
+		l := th.ForTag("day/x")
+		time.Sleep(2 * time.Second)
+		take(t, l, 1)
+		require.Greater(t, th.tags.gone.lookAt.Load(), th.gate.Now(), "it searched")
+		require.Zero(t, th.tags.gone.rounds.Load())
+		require.Same(t, viewOf(l), viewOf(th.ForTag("day/x")))
+	})
+}
+
 // A permit that is settled after its tag made way counts with what the name shared since.
 func TestSettleOfANameThatShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
